@@ -1,0 +1,66 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JARS := $(VENV)/.jars
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench fuzz lock clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) $(JARS) ## Create .venv, install the locked dependencies, resolve the Delta jars
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) --version 2>&1)" >&2; \
+	  echo "hint: install Python 3.11+ and run make PYTHON=python3.11 <target>" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked dependencies into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Looked at in each set-up, because Java can be removed or appear between two of them.
+$(JARS): $(STAMP) scripts/resolve_jars.py | java
+	@$(BIN)/python scripts/resolve_jars.py
+	@touch $@
+
+.PHONY: java
+java:
+	@scripts/check_java.sh
+
+demo: setup ## Run the demo: a small shop, four stream tables, rounds of changes
+	@$(BIN)/runnel demo
+
+test: setup lint ## Lint, then all tests that are not slow
+	$(BIN)/pytest $(ARGS)
+
+test-slow: setup ## The slow tests: Spark Connect, local-cluster, kill -9 at every step
+	$(BIN)/pytest -m slow --timeout 1800 $(ARGS)
+
+lint: $(STAMP) ## ruff format and check, mypy strict, import-linter
+	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/ruff check src tests scripts
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## Let ruff format and fix the code
+	$(BIN)/ruff format src tests scripts
+	$(BIN)/ruff check --fix src tests scripts
+
+bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways
+	$(BIN)/python -m bench $(ARGS)
+
+fuzz: setup ## Check many generated queries and change sequences (ARGS are passed to pytest)
+	$(BIN)/pytest -m "slow or not slow" tests/fuzz --timeout 0 $(ARGS)
+
+lock: $(STAMP) ## Rewrite requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
+	  --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## Remove the environment, caches and build results
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

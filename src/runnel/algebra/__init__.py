@@ -1,0 +1,1 @@
+"""The operator tree a query becomes: nodes, scalars, traversal, printing."""

@@ -1,0 +1,158 @@
+"""The operators. Immutable; column names are unique in a tree, so inputs of a join never clash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from runnel.algebra.scalar import Scalar
+from runnel.model.columns import Column
+
+
+class JoinKind(StrEnum):
+    LEFT = "left"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A source read at a version: `names` are the source's own column names, in step with `columns`."""
+
+    source: str
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """The single row without columns that a SELECT without FROM reads."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return ()
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Computes each column by itself from one input row."""
+
+    input: Node
+    items: tuple[tuple[Column, Scalar], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(column for column, _ in self.items)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the rows for which all conjuncts are true."""
+
+    input: Node
+    conjuncts: tuple[Scalar, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class InnerJoin:
+    """A chain of inner joins: the product of all inputs, filtered."""
+
+    inputs: tuple[Node, ...]
+    conjuncts: tuple[Scalar, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(column for node in self.inputs for column in node.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class OuterJoin:
+    """LEFT or FULL; a RIGHT join is built as a LEFT join of the exchanged inputs."""
+
+    kind: JoinKind
+    left: Node
+    right: Node
+    conjuncts: tuple[Scalar, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """All rows of all inputs, matched by position."""
+
+    inputs: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One aggregate function over input columns; NULL arguments never count."""
+
+    function: str
+    arguments: tuple[Column, ...]
+    output: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Groups by `keys` (names of input columns). Without keys there is one group, also over no rows."""
+
+    input: Node
+    keys: tuple[str, ...]
+    calls: tuple[Call, ...]
+    is_global: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.key_columns + tuple(call.output for call in self.calls)
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        by_name = {c.name: c for c in self.input.columns}
+        return tuple(by_name[k] for k in self.keys)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+Node = Scan | OneRow | Project | Filter | InnerJoin | OuterJoin | UnionAll | Aggregate
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, parents first."""
+    yield node
+    for child in node.inputs:
+        yield from walk(child)
+
+
+def distinct(node: Node) -> Aggregate:
+    """DISTINCT is grouping by every column."""
+    return Aggregate(node, tuple(c.name for c in node.columns), ())

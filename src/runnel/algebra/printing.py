@@ -1,0 +1,47 @@
+"""The operator tree as indented text, for explain and for tests."""
+
+from __future__ import annotations
+
+from runnel.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    OneRow,
+    OuterJoin,
+    Project,
+    Scan,
+    UnionAll,
+)
+
+
+def print_tree(node: Node, indent: int = 0) -> str:
+    """One line for each node, children below their parent."""
+    lines = ["  " * indent + _label(node)]
+    lines.extend(print_tree(child, indent + 1) for child in node.inputs)
+    return "\n".join(lines)
+
+
+def _label(node: Node) -> str:
+    match node:
+        case Scan():
+            pairs = zip(node.columns, node.names, strict=True)
+            return f"Scan {node.source} [{', '.join(f'{c.name}={n}' for c, n in pairs)}]"
+        case OneRow():
+            return "OneRow"
+        case Project():
+            return f"Project [{', '.join(f'{c.name}={s}' for c, s in node.items)}]"
+        case Filter():
+            return f"Filter [{' AND '.join(map(str, node.conjuncts))}]"
+        case InnerJoin():
+            return f"InnerJoin [{' AND '.join(map(str, node.conjuncts))}]"
+        case OuterJoin():
+            return f"{node.kind.capitalize()}Join [{' AND '.join(map(str, node.conjuncts))}]"
+        case UnionAll():
+            return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
+        case Aggregate():
+            calls = [
+                f"{c.output.name}={c.function}({', '.join(a.name for a in c.arguments)})"
+                for c in node.calls
+            ]
+            return f"Aggregate by [{', '.join(node.keys)}] [{', '.join(calls)}]"

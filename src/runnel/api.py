@@ -1,0 +1,393 @@
+"""The verbs: connect, create, alter, drop, refresh, verify, status ... Each delegates to its room."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from runnel import sql as statements
+from runnel.catalog import Leases, Owner, StreamTable, open_catalog
+from runnel.errors import NotFound, RunnelError, UserError
+from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.session import query_settings
+from runnel.model.graph import Graph
+from runnel.model.names import TableName
+from runnel.model.refresh import RefreshMode, TableState
+from runnel.model.results import (
+    CompactResult,
+    Explanation,
+    HistoryEntry,
+    RefreshResult,
+    TableStatus,
+    VerifyResult,
+)
+from runnel.model.schedule import Schedule
+from runnel.model.settings import Settings
+from runnel.model.tabular import Rows
+from runnel.refresh.attempt import recover
+from runnel.refresh.compaction import compact_table
+from runnel.refresh.definition import Definition, define
+from runnel.refresh.keeper import SessionKeeper
+from runnel.refresh.explain import explain_query, explain_table
+from runnel.refresh.lifecycle import (
+    create_table,
+    drop_tables,
+    fresh_incarnation,
+    redefine_table,
+)
+from runnel.refresh.verify import verify_table
+from runnel.refresh.workspace import Workspace
+from runnel.schedule import seeing
+from runnel.schedule.order import check_no_cycle, downstream
+from runnel.schedule.passes import Notice, bring_up, refresh_pass
+
+_UNSET: Any = object()
+
+
+def connect(
+    path: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    catalog: str | None = None,
+    spark_conf: dict[str, str] | None = None,
+    **settings: Any,
+) -> Lake:
+    """Open a lake folder, creating it when it is new.
+
+    `spark` is a session of your own (else one is started when needed); `catalog` a database URL
+    (else SQLite inside the folder); every other keyword is a setting.
+    """
+    if path is None:
+        raise UserError(
+            "connect needs a folder", hint='runnel.connect("my_lake"), or path= beside spark='
+        )
+    folder = Path(path).expanduser().resolve()
+    (folder / "_runnel").mkdir(parents=True, exist_ok=True)
+    chosen = Settings.load(folder, settings)
+    url = catalog or f"sqlite:///{folder / '_runnel' / 'catalog.db'}"
+    writer = open_catalog(url)
+    leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
+    writer.close_interrupted(leases.is_alive)
+    keeper = SessionKeeper(folder, writer, spark, spark_conf)
+    return Lake(Workspace(folder, writer, leases, chosen, keeper.open), keeper)
+
+
+class Lake:
+    """A folder of Delta tables and the stream tables over them."""
+
+    def __init__(self, workspace: Workspace, keeper: SessionKeeper) -> None:
+        self._workspace = workspace
+        self._keeper = keeper
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the embedded Spark session, if this lake started one."""
+        self._workspace.forget_sessions()
+        self._keeper.close()
+        self._workspace.catalog.close()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The SparkSession."""
+        return self._workspace.spark
+
+    @property
+    def settings(self) -> Settings:
+        return self._workspace.settings
+
+    # -- defining -------------------------------------------------------------------------------
+
+    def create_stream_table(
+        self,
+        name: str | TableName,
+        query: str,
+        *,
+        schedule: str | None = None,
+        refresh_mode: str | RefreshMode = RefreshMode.AUTO,
+        comment: str | None = None,
+        initialize: bool = True,
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> TableStatus:
+        """Define a stream table and fill it."""
+        target = _name(name)
+        existing = self._workspace.catalog.find(target.key)
+        if existing is not None and if_not_exists:
+            return self.status(target)
+        mode = RefreshMode.parse(refresh_mode)
+        when = Schedule.parse(schedule) if schedule is not None else None
+        self._keeper.sync()
+        settings = query_settings(self.spark)
+        definition = self._define(target, query, mode, settings)
+        now = datetime.now(UTC)
+        table = StreamTable(
+            id=uuid.uuid4().hex, name=target, query=definition.query, mode=mode, schedule=when,
+            state=TableState.ACTIVE, comment=comment, incarnation=uuid.uuid4().hex,
+            layout=definition.layout, settings=settings,
+            not_differential=definition.not_differential, sources=definition.sources,
+            frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
+            consecutive_errors=0, last_error=None, options={}, created_at=now, altered_at=now,
+        )  # fmt: skip
+        if existing is None or not or_replace:
+            create_table(self._workspace, table, self._pins(definition, initialize))
+        else:
+            table = replace(table, id=existing.id, created_at=existing.created_at)
+            redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
+        return self.status(target)
+
+    def alter_stream_table(
+        self,
+        name: str | TableName,
+        *,
+        schedule: str | None = _UNSET,
+        refresh_mode: str | RefreshMode | None = None,
+        comment: str | None = _UNSET,
+        status: str | TableState | None = None,
+        query: str | None = None,
+    ) -> TableStatus:
+        """Change a definition; only a new query recomputes anything."""
+        table = self._find(name)
+        changes: dict[str, Any] = {}
+        if schedule is not _UNSET:
+            changes["schedule"] = Schedule.parse(schedule) if schedule is not None else None
+        if comment is not _UNSET:
+            changes["comment"] = comment
+        if status is not None:
+            changes["state"] = _state(status, table)
+            changes["consecutive_errors"] = 0
+        mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
+        if query is not None:
+            self._keeper.sync()
+            self._alter_query(replace(table, **changes, mode=mode), table, query)
+            return self.status(table.name)
+        if refresh_mode is not None:
+            _require_differentiable(mode, table)
+            changes["mode"] = mode
+        self._workspace.catalog.update_table(table.id, **changes)
+        return self.status(table.name)
+
+    def drop_stream_table(
+        self, name: str | TableName, *, cascade: bool = False, if_exists: bool = False
+    ) -> tuple[str, ...]:
+        """Remove a stream table and what it stored; with `cascade` also all that read it."""
+        target = _name(name)
+        table = self._workspace.catalog.find(target.key)
+        if table is None:
+            if if_exists:
+                return ()
+            raise _missing(target, self._workspace)
+        tables = {t.name.key: t for t in self._workspace.catalog.tables()}
+        readers = downstream(tables.values(), target.key)
+        doomed = [table, *(tables[k] for k in sorted(readers))] if cascade else [table]
+        drop_tables(self._workspace, doomed)
+        return tuple(str(t.name) for t in doomed)
+
+    # -- refreshing -----------------------------------------------------------------------------
+
+    def refresh(self, name: str | TableName | None = None, *, notice: Notice | None = None) -> Any:
+        """Refresh a table after everything above it; without a name, everything in order.
+
+        Returns a RefreshResult, or Rows of them without a name. `notice` is called with each.
+        """
+        target = self._find(name) if name is not None else None
+        keys = {target.name.key} if target else None
+        results = refresh_pass(self._workspace, keys, notice or (lambda result: None))
+        if target is not None:
+            return results[target.name.key]
+        return Rows(results.values(), RefreshResult.COLUMNS)
+
+    def verify(self, name: str | TableName) -> VerifyResult:
+        """Compare a table's contents with its query at the pinned source versions."""
+        return verify_table(self._workspace, self._find(name))
+
+    def compact(self, name: str | TableName) -> CompactResult:
+        """Rewrite a table's history that no consumer needs any more into one sorted run."""
+        wait = self._workspace.settings.busy_wait_seconds
+        return compact_table(self._workspace, self._find(name), wait)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def table(self, name: str | TableName, *, epoch: int | None = None) -> DataFrame:
+        """A stream table's contents (or a base table's), at the newest or an older epoch."""
+        target = _name(name)
+        table = self._workspace.catalog.find(target.key)
+        if table is None:
+            self._keeper.sync()
+            return self.spark.table(target.sql)
+        table = recover(self._workspace, table)
+        if table.epoch == 0:
+            raise UserError(
+                f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
+            )
+        chosen = table.epoch if epoch is None else epoch
+        if chosen > table.epoch:
+            raise UserError(f"{table.name} has no epoch {chosen} yet; its newest is {table.epoch}")
+        return self._workspace.trace(table).readout(self.spark, chosen)
+
+    def sql(self, text: str) -> Any:
+        """Run a statement: STREAM TABLE statements here, everything else by Spark."""
+        statement = statements.parse_statement(text)
+        if isinstance(statement, statements.SparkStatement):
+            return self._keeper.run(statement.text, statement.verb, statement.target)
+        return self._run(statement)
+
+    def status(self, name: str | TableName | None = None) -> Any:
+        """How every table stands, or one."""
+        if name is None:
+            return seeing.status(self._workspace.catalog)
+        return seeing.status(self._workspace.catalog, self._find(name).name.key)[0]
+
+    def history(self, name: str | TableName | None = None, limit: int = 20) -> Rows[HistoryEntry]:
+        """Refresh attempts, newest first."""
+        key = self._find(name).name.key if name is not None else None
+        return seeing.history(self._workspace.catalog, key, limit)
+
+    def graph(self) -> Graph:
+        """Who reads whom."""
+        return seeing.graph(self._workspace.catalog)
+
+    def explain(
+        self, name: str | TableName | None = None, *, query: str | None = None,
+        refresh_mode: str | RefreshMode = RefreshMode.AUTO,
+    ) -> Explanation:  # fmt: skip
+        """How a table is, or a query would be, kept up to date."""
+        self._keeper.sync()
+        if name is not None:
+            return explain_table(self._workspace, self._find(name))
+        if query is None:
+            raise UserError("explain needs a table's name or query=")
+        mode = RefreshMode.parse(refresh_mode)
+        return explain_query(self._workspace, query_settings(self.spark), query, mode)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _define(
+        self, name: TableName, query: str, mode: RefreshMode, settings: dict[str, str]
+    ) -> Definition:
+        with self._workspace.worker(settings, adaptive=True) as spark:
+            definition = define(self._workspace, spark, query)
+        if mode is RefreshMode.DIFFERENTIAL and definition.refusal is not None:
+            raise definition.refusal
+        check_no_cycle(self._workspace.catalog.tables(), name.key, definition.sources)
+        return definition
+
+    def _pins(self, definition: Definition, initialize: bool) -> Any:
+        return bring_up(self._workspace, definition.sources) if initialize else None
+
+    def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str) -> None:
+        settings = query_settings(self.spark)
+        definition = self._define(old.name, query, wanted.mode, settings)
+        new = replace(
+            fresh_incarnation(wanted), query=definition.query, layout=definition.layout,
+            settings=settings, not_differential=definition.not_differential,
+            sources=definition.sources, altered_at=datetime.now(UTC),
+        )  # fmt: skip
+        redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
+
+    def _run(self, statement: statements.Statement) -> Any:
+        match statement:
+            case statements.CreateStreamTable():
+                return self._create(statement)
+            case statements.AlterStreamTable():
+                return self._alter(statement)
+            case statements.DropStreamTable():
+                return self.drop_stream_table(
+                    statement.name, cascade=statement.cascade, if_exists=statement.if_exists
+                )
+            case statements.RefreshStreamTable():
+                return self.refresh(statement.name)
+            case statements.VerifyStreamTable():
+                return self.verify(statement.name)
+            case statements.CompactStreamTable():
+                return self.compact(statement.name)
+            case statements.ExplainStreamTable():
+                return self.explain(statement.name, query=statement.query)
+            case statements.ShowStreamTables():
+                return self.status()
+            case statements.ShowRefreshHistory():
+                return self.history(statement.name, statement.limit)
+            case _:
+                raise RunnelError(f"no verb for {statement}")
+
+    def _create(self, statement: statements.CreateStreamTable) -> TableStatus:
+        options = dict(statement.options)
+        given: dict[str, Any] = {
+            "schedule": statement.schedule or options.pop("schedule", None),
+            "comment": statement.comment or options.pop("comment", None),
+            "refresh_mode": statement.refresh_mode or options.pop("refresh_mode", "AUTO"),
+            "initialize": _boolean("initialize", options.pop("initialize", "true")),
+        }
+        if options:
+            raise UserError(
+                f"{next(iter(options))!r} is not an option of a stream table",
+                detail="expected schedule, refresh_mode, comment or initialize",
+            )
+        return self.create_stream_table(
+            statement.name, statement.query, or_replace=statement.or_replace,
+            if_not_exists=statement.if_not_exists, **given,
+        )  # fmt: skip
+
+    def _alter(self, statement: statements.AlterStreamTable) -> TableStatus:
+        given = {
+            name: value
+            for name in ("schedule", "refresh_mode", "comment", "status", "query")
+            if (value := getattr(statement, name)) is not None
+        }
+        return self.alter_stream_table(statement.name, **given)
+
+    def _find(self, name: str | TableName) -> StreamTable:
+        target = _name(name)
+        table = self._workspace.catalog.find(target.key)
+        if table is None:
+            raise _missing(target, self._workspace)
+        return table
+
+
+def _name(name: str | TableName) -> TableName:
+    return name if isinstance(name, TableName) else TableName.parse(name)
+
+
+def _missing(name: TableName, workspace: Workspace) -> NotFound:
+    known = ", ".join(str(t.name) for t in workspace.catalog.tables()[:10])
+    return NotFound(
+        f"stream table {name} does not exist",
+        hint=f"there are: {known}" if known else "none was created in this lake yet",
+    )
+
+
+def _state(status: str | TableState, table: StreamTable) -> TableState:
+    wanted = status.upper()
+    if wanted == "SUSPENDED":
+        return TableState.SUSPENDED
+    if wanted == "ACTIVE":
+        return TableState.ACTIVE if table.epoch else TableState.UNINITIALIZED
+    raise UserError(f"{status!r} is not a status", detail="expected ACTIVE or SUSPENDED")
+
+
+def _require_differentiable(mode: RefreshMode, table: StreamTable) -> None:
+    if mode is RefreshMode.DIFFERENTIAL and table.not_differential:
+        raise UserError(
+            f"{table.name} cannot be refreshed differentially",
+            detail=table.not_differential,
+            hint="keep AUTO or FULL, or change the query",
+        )
+
+
+def _boolean(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise UserError(f"{name} = {text!r} is not valid", detail="expected true or false")
+    return text.lower() == "true"

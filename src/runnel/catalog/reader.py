@@ -1,0 +1,147 @@
+"""Questions to the catalog; nothing here changes it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from runnel.catalog.engine import reading
+from runnel.catalog.migrate import REVISION_KEY
+from runnel.catalog.records import Attempt, BaseTable, StreamTable, Verification
+from runnel.catalog.rows import (
+    Row,
+    attempt_from_row,
+    base_table_from_row,
+    table_from_row,
+    verification_from_row,
+)
+from runnel.catalog.schema import (
+    base_tables,
+    dependencies,
+    meta,
+    refresh_history,
+    stream_tables,
+    verifications,
+)
+from runnel.model.refresh import Outcome, RefreshAction
+
+
+class Reader:
+    """Reads the catalog; safe to share between threads."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def tables(self) -> tuple[StreamTable, ...]:
+        """All stream tables, by name."""
+        return self._tables(sa.true())
+
+    def find(self, key: str) -> StreamTable | None:
+        """The stream table with this `TableName.key`."""
+        return next(iter(self._tables(stream_tables.c.key == key)), None)
+
+    def get(self, table_id: str) -> StreamTable | None:
+        return next(iter(self._tables(stream_tables.c.id == table_id)), None)
+
+    def dependents(self, table_id: str) -> tuple[StreamTable, ...]:
+        """The stream tables that read this one directly."""
+        return self._tables(stream_tables.c.id.in_(dependents_of([table_id])))
+
+    def history(self, key: str | None = None, limit: int = 20) -> tuple[Attempt, ...]:
+        """Refresh attempts of one table, or of all, newest first."""
+        return self._attempts(sa.true() if key is None else stream_tables.c.key == key, limit)
+
+    def recent_costs(self, table_id: str, limit: int = 20) -> tuple[Attempt, ...]:
+        """The attempts that tell what refreshing costs: those that succeeded and did the work."""
+        return self._attempts(
+            sa.and_(
+                refresh_history.c.table_id == table_id,
+                refresh_history.c.outcome == Outcome.OK.value,
+                refresh_history.c.action.in_(
+                    [RefreshAction.FULL.value, RefreshAction.DIFFERENTIAL.value]
+                ),
+            ),
+            limit,
+        )
+
+    def base_tables(self) -> tuple[BaseTable, ...]:
+        rows = self._rows(sa.select(base_tables).order_by(base_tables.c.key))
+        return tuple(base_table_from_row(row) for row in rows)
+
+    def revision(self) -> int:
+        """A number that grows with each change of definitions, in whatever process."""
+        with reading(self.engine) as connection:
+            query = sa.select(meta.c.value).where(meta.c.key == REVISION_KEY)
+            return int(connection.execute(query).scalar_one())
+
+    def last_verification(self, table_id: str) -> Verification | None:
+        query = (
+            sa.select(verifications)
+            .where(verifications.c.table_id == table_id)
+            .order_by(verifications.c.id.desc())
+            .limit(1)
+        )
+        return next((verification_from_row(row) for row in self._rows(query)), None)
+
+    def _rows(self, query: sa.Select[Any]) -> list[Row]:
+        with reading(self.engine) as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def _tables(self, condition: sa.ColumnElement[bool]) -> tuple[StreamTable, ...]:
+        found = sa.select(stream_tables).where(condition).order_by(stream_tables.c.key)
+        ids = sa.select(stream_tables.c.id).where(condition)
+        edges = (
+            sa.select(dependencies)
+            .where(dependencies.c.table_id.in_(ids))
+            .order_by(dependencies.c.table_id, dependencies.c.position)
+        )
+        with reading(self.engine) as connection:
+            rows = [dict(row) for row in connection.execute(found).mappings()]
+            sources = _grouped(connection.execute(edges).mappings()) if rows else {}
+        return tuple(table_from_row(row, sources.get(row["id"], ())) for row in rows)
+
+    def _attempts(self, condition: sa.ColumnElement[bool], limit: int) -> tuple[Attempt, ...]:
+        query = (
+            sa.select(
+                refresh_history,
+                stream_tables.c.schema_name.label("table_schema"),
+                stream_tables.c.name.label("table_name"),
+            )
+            .join(stream_tables, refresh_history.c.table_id == stream_tables.c.id)
+            .where(condition)
+            .order_by(refresh_history.c.id.desc())
+            .limit(limit)
+        )
+        return tuple(attempt_from_row(row) for row in self._rows(query))
+
+
+def dependents_of(table_ids: list[str]) -> sa.Select[tuple[str]]:
+    """The ids of stream tables that read one of these."""
+    names = sa.select(stream_tables.c.key).where(stream_tables.c.id.in_(table_ids))
+    return sa.select(dependencies.c.table_id).where(
+        dependencies.c.kind == "stream", dependencies.c.name_key.in_(names)
+    )
+
+
+def _grouped(edges: sa.MappingResult) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for edge in edges:
+        groups[edge["table_id"]].append(dict(edge))
+    return groups

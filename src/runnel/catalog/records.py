@@ -1,0 +1,135 @@
+"""What the catalog holds, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+
+from runnel.model.columns import Layout
+from runnel.model.frontier import Frontier
+from runnel.model.names import TableName
+from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
+from runnel.model.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table a query reads; `key` is how frontiers name it."""
+
+    key: str
+    kind: Literal["delta", "stream"]
+    name: TableName
+    location: str | None
+    table_id: str | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseTable:
+    """An external Delta table known by a name."""
+
+    name: TableName
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTable:
+    """A stream table: its definition, and how far it has been refreshed."""
+
+    id: str
+    name: TableName
+    query: str
+    mode: RefreshMode
+    schedule: Schedule | None
+    state: TableState
+    comment: str | None
+    incarnation: str
+    layout: Layout
+    settings: dict[str, str]
+    not_differential: str | None
+    sources: tuple[Source, ...]
+    frontier: Frontier | None
+    epoch: int
+    since: int
+    trace_version: int
+    reinitialize: str | None
+    consecutive_errors: int
+    last_error: str | None
+    options: dict[str, str]
+    created_at: datetime
+    altered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at refreshing a table; `finished_at` is None while it runs."""
+
+    id: int
+    table_id: str
+    table_name: str
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: Outcome
+    action: RefreshAction | None
+    reason: str | None
+    rows_inserted: int | None
+    rows_deleted: int | None
+    change_rows: int | None
+    seconds: float | None
+    phases: dict[str, float]
+    predicted: dict[str, float]
+    data_timestamp: datetime | None
+    frontier: Frontier | None
+    epoch: int | None
+    error: str | None
+    error_code: str | None
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of comparing a table with its query."""
+
+    table_id: str
+    at: datetime
+    ok: bool
+    missing: int
+    unexpected: int
+    sample: list[dict[str, Any]] = field(default_factory=list)
+    frontier: Frontier | None = None
+    seconds: float | None = None
+
+
+class TableFields(TypedDict, total=False):
+    """What `update_table` can set by itself."""
+
+    schedule: Schedule | None
+    mode: RefreshMode
+    state: TableState
+    comment: str | None
+    not_differential: str | None
+    reinitialize: str | None
+    consecutive_errors: int
+    last_error: str | None
+    settings: dict[str, str]
+    options: dict[str, str]
+    altered_at: datetime
+
+
+class AttemptFields(TypedDict, total=False):
+    """What is known of an attempt when it ends."""
+
+    action: RefreshAction | None
+    reason: str | None
+    rows_inserted: int | None
+    rows_deleted: int | None
+    change_rows: int | None
+    seconds: float | None
+    phases: dict[str, float]
+    predicted: dict[str, float]
+    data_timestamp: datetime | None
+    frontier: Frontier | None
+    epoch: int | None
+    error: str | None
+    error_code: str | None

@@ -1,0 +1,287 @@
+"""Changes of the catalog: definitions, progress, history. Each call is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Unpack
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from runnel.catalog.engine import writing
+from runnel.catalog.migrate import REVISION_KEY
+from runnel.catalog.owner import Owner, is_alive
+from runnel.catalog.reader import Reader, dependents_of
+from runnel.catalog.records import (
+    AttemptFields,
+    BaseTable,
+    Source,
+    StreamTable,
+    TableFields,
+    Verification,
+)
+from runnel.catalog.rows import (
+    base_table_to_row,
+    frontier_to_json,
+    schedule_to_row,
+    source_to_row,
+    table_to_row,
+    verification_to_row,
+)
+from runnel.catalog.schema import (
+    base_tables,
+    dependencies,
+    meta,
+    refresh_history,
+    stream_tables,
+    verifications,
+)
+from runnel.errors import AlreadyExists, InUse, NotFound
+from runnel.model.frontier import Frontier
+from runnel.model.names import TableName
+from runnel.model.refresh import Outcome
+
+HISTORY_LIMIT = 1000
+VERIFICATION_LIMIT = 100
+
+
+# Notes about running, which no other process has to hear of.
+_NOT_DEFINITION = frozenset({"reinitialize", "consecutive_errors", "last_error"})
+
+
+class Writer(Reader):
+    """Reads and changes the catalog; safe to share between threads."""
+
+    def add_table(self, table: StreamTable) -> None:
+        try:
+            with self._changing_definitions() as connection:
+                _require_sources(connection, table.sources)
+                connection.execute(stream_tables.insert(), table_to_row(table))
+                _insert_sources(connection, table)
+        except IntegrityError as error:
+            raise _name_taken(table.name) from error
+
+    def redefine_table(self, table: StreamTable) -> None:
+        """Replace everything about the table that has this id."""
+        try:
+            with self._changing_definitions() as connection:
+                _require_sources(connection, table.sources)
+                _update(connection, table.id, table_to_row(table))
+                connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
+                _insert_sources(connection, table)
+        except IntegrityError as error:
+            raise _name_taken(table.name) from error
+
+    def update_table(self, table_id: str, **fields: Unpack[TableFields]) -> None:
+        if not fields:
+            return
+        row = _fields_to_row(dict(fields))
+        if _NOT_DEFINITION.issuperset(fields):
+            with writing(self.engine) as connection:
+                _update(connection, table_id, row)
+        else:
+            with self._changing_definitions() as connection:
+                _update(connection, table_id, row)
+
+    def remove_tables(self, table_ids: Sequence[str]) -> None:
+        """Remove these together; refused while any other stream table reads one of them."""
+        if not table_ids:
+            return
+        ids = list(table_ids)
+        with self._changing_definitions() as connection:
+            readers = _readers_outside(connection, ids)
+            if readers:
+                raise InUse(
+                    f"other stream tables depend on it: {', '.join(readers)}",
+                    hint="drop those first, or drop with CASCADE",
+                )
+            connection.execute(stream_tables.delete().where(stream_tables.c.id.in_(ids)))
+
+    def record_progress(
+        self,
+        table_id: str,
+        frontier: Frontier,
+        epoch: int,
+        since: int,
+        trace_version: int,
+        *,
+        incarnation: str | None = None,
+    ) -> bool:
+        """Note how far a table has come; not when it has become another incarnation since."""
+        row = {
+            "frontier": frontier_to_json(frontier),
+            "epoch": epoch,
+            "since": since,
+            "trace_version": trace_version,
+        }
+        condition = stream_tables.c.id == table_id
+        if incarnation is not None:
+            condition &= stream_tables.c.incarnation == incarnation
+        with writing(self.engine) as connection:
+            result = connection.execute(stream_tables.update().where(condition).values(row))
+            return result.rowcount == 1
+
+    def start_attempt(
+        self,
+        table_id: str,
+        owner: Owner | str,
+        *,
+        started_at: datetime | None = None,
+        predicted: dict[str, float] | None = None,
+    ) -> int:
+        """Open an attempt and give its number."""
+        row = {
+            "table_id": table_id,
+            "owner": str(owner),
+            "started_at": started_at or datetime.now(UTC),
+            "outcome": Outcome.RUNNING.value,
+            "phases": {},
+            "predicted": predicted or {},
+        }
+        try:
+            with writing(self.engine) as connection:
+                insert = refresh_history.insert().returning(refresh_history.c.id)
+                attempt = int(connection.execute(insert, row).scalar_one())
+                _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
+                return attempt
+        except IntegrityError as error:
+            raise _gone(table_id) from error
+
+    def finish_attempt(
+        self,
+        attempt_id: int,
+        outcome: Outcome,
+        *,
+        finished_at: datetime | None = None,
+        **fields: Unpack[AttemptFields],
+    ) -> None:
+        row: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        if (frontier := fields.get("frontier")) is not None:
+            row["frontier"] = frontier.to_json()
+            row.setdefault("data_timestamp", frontier.data_timestamp)
+        row |= {"outcome": outcome.value, "finished_at": finished_at or datetime.now(UTC)}
+        with writing(self.engine) as connection:
+            connection.execute(
+                refresh_history.update().where(refresh_history.c.id == attempt_id).values(row)
+            )
+
+    def close_interrupted(self, is_alive: Callable[[Owner], bool] = is_alive) -> tuple[int, ...]:
+        """Close the attempts whose owner died while they ran."""
+        query = sa.select(refresh_history.c.id, refresh_history.c.owner).where(
+            refresh_history.c.outcome == Outcome.RUNNING.value
+        )
+        dead = [row["id"] for row in self._rows(query) if not is_alive(Owner.parse(row["owner"]))]
+        if not dead:
+            return ()
+        with writing(self.engine) as connection:
+            connection.execute(
+                refresh_history.update()
+                .where(refresh_history.c.id.in_(dead))
+                .where(refresh_history.c.outcome == Outcome.RUNNING.value)
+                .values(
+                    outcome=Outcome.INTERRUPTED.value,
+                    finished_at=datetime.now(UTC),
+                    error="the process ended during the refresh",
+                )
+            )
+        return tuple(dead)
+
+    def record_verification(self, result: Verification) -> None:
+        try:
+            with writing(self.engine) as connection:
+                connection.execute(verifications.insert(), verification_to_row(result))
+                _prune(connection, verifications, result.table_id, VERIFICATION_LIMIT)
+        except IntegrityError as error:
+            raise _gone(result.table_id) from error
+
+    def register_base_table(self, name: TableName, location: str) -> None:
+        """Know an external Delta table by a name; a second time moves the name."""
+        row = base_table_to_row(BaseTable(name, location))
+        with self._changing_definitions() as connection:
+            connection.execute(base_tables.delete().where(base_tables.c.key == name.key))
+            connection.execute(base_tables.insert(), row)
+
+    def forget_base_table(self, name: TableName) -> None:
+        with self._changing_definitions() as connection:
+            connection.execute(base_tables.delete().where(base_tables.c.key == name.key))
+
+    @contextmanager
+    def _changing_definitions(self) -> Iterator[sa.Connection]:
+        """A durable transaction that others notice.
+
+        Counting first also locks the counter's row, so that on PostgreSQL, too, such transactions
+        come one after the other and may check before they write.
+        """
+        with writing(self.engine, durable=True) as connection:
+            connection.execute(
+                meta.update().where(meta.c.key == REVISION_KEY).values(value=meta.c.value + 1)
+            )
+            yield connection
+
+
+def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
+    row = {name: getattr(value, "value", value) for name, value in fields.items()}
+    if "schedule" in row:
+        row |= schedule_to_row(row.pop("schedule"))
+    if not _NOT_DEFINITION.issuperset(fields):
+        row.setdefault("altered_at", datetime.now(UTC))
+    return row
+
+
+def _update(connection: sa.Connection, table_id: str, row: dict[str, Any]) -> None:
+    change = stream_tables.update().where(stream_tables.c.id == table_id).values(row)
+    if connection.execute(change).rowcount == 0:
+        raise _gone(table_id)
+
+
+def _insert_sources(connection: sa.Connection, table: StreamTable) -> None:
+    rows = [source_to_row(table.id, i, source) for i, source in enumerate(table.sources)]
+    if rows:
+        connection.execute(dependencies.insert(), rows)
+
+
+def _require_sources(connection: sa.Connection, sources: Sequence[Source]) -> None:
+    """A stream table that is read may have been dropped while the new one was being made."""
+    for source in sources:
+        query = sa.select(stream_tables.c.id).where(stream_tables.c.key == source.name.key)
+        if source.kind == "stream" and connection.execute(query).first() is None:
+            raise NotFound(
+                f"stream table {source.name} does not exist",
+                detail="it was dropped while a table that reads it was being defined",
+            )
+
+
+def _readers_outside(connection: sa.Connection, ids: list[str]) -> list[str]:
+    query = (
+        sa.select(stream_tables.c.schema_name, stream_tables.c.name)
+        .where(stream_tables.c.id.in_(dependents_of(ids)))
+        .where(stream_tables.c.id.not_in(ids))
+        .order_by(stream_tables.c.key)
+    )
+    return [str(TableName(schema, name)) for schema, name in connection.execute(query)]
+
+
+def _prune(connection: sa.Connection, table: sa.Table, table_id: str, keep: int) -> None:
+    """Delete all but the newest `keep` rows of one stream table."""
+    of_table = table.c.table_id == table_id
+    newest_to_go = (
+        sa.select(table.c.id).where(of_table).order_by(table.c.id.desc()).limit(1).offset(keep)
+    )
+    connection.execute(
+        table.delete().where(of_table).where(table.c.id <= newest_to_go.scalar_subquery())
+    )
+
+
+def _name_taken(name: TableName) -> AlreadyExists:
+    return AlreadyExists(
+        f"stream table {name} already exists",
+        hint="choose another name, or use IF NOT EXISTS or OR REPLACE",
+    )
+
+
+def _gone(table_id: str) -> NotFound:
+    return NotFound(
+        f"stream table {table_id} is no longer in the catalog", detail="another process dropped it"
+    )

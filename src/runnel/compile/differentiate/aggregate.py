@@ -1,0 +1,147 @@
+"""An aggregate inside a tree: K = group keys in change(N), and then
+
+    change(agg N) = agg(new(N) restricted to K) - agg(old(N) restricted to K)
+
+where old = new - change, so that the input is read once and both ends come out of one grouping.
+"""
+
+from __future__ import annotations
+
+from runnel.algebra.nodes import Aggregate
+from runnel.compile.differentiate.emitter import Emitter, Reading, consolidated, listed, names_of
+from runnel.compile.differentiate.state import (
+    State,
+    StateColumn,
+    additive_sql,
+    is_inexact,
+    state_of,
+    value_sql,
+)
+from runnel.compile.program import W, hint, step_of
+from runnel.errors import NotDifferentiable
+
+
+def new_aggregate(emitter: Emitter, node: Aggregate) -> Reading:
+    state = state_of(node)
+    grouped = group_state(node, state, emitter.new(node.input))
+    items = [
+        *node.keys,
+        *(f"{state.readout[c.output.name]} AS {c.output.name}" for c in node.calls),
+    ]
+    sql = f"SELECT {listed(items, f'CAST(1 AS BIGINT) AS {W}')} FROM ({grouped})"
+    return Reading(sql, is_unit=True)
+
+
+def group_state(node: Aggregate, state: State, reading: Reading) -> str:
+    """Keys and state of every group present in the reading."""
+    if reading.is_unit:
+        source, weight = f"({reading.sql})", None
+    elif state.values:
+        # MIN, MAX and the like ask which rows are there: sum the weights first.
+        source = f"({consolidated(reading.sql, _inputs(node), '<> 0')})"
+        weight = W
+    else:
+        source, weight = f"({reading.sql})", W
+    items = [*node.keys]
+    for column in state.columns:
+        if column.is_additive:
+            text = additive_sql(column, weight)
+        else:
+            text = value_sql(column, weight=weight)
+        items.append(f"{text} AS {column.column.name}")
+    sql = f"SELECT {listed(items)} FROM {source}"
+    if node.is_global:
+        return sql
+    having = "COUNT(*)" if weight is None else f"SUM({W})"
+    if not node.keys:
+        return f"{sql} HAVING {having} > 0"
+    return f"{sql} GROUP BY {listed(node.keys)} HAVING {having} > 0"
+
+
+def change_aggregate(emitter: Emitter, node: Aggregate) -> str | None:
+    change = emitter.net_change(node.input)
+    if change is None:
+        return None
+    _refuse_inexact(node)
+    emitter.materialize(change)
+    state = state_of(node)
+    both = _both_ends(emitter, node, change)
+    sql = _old_and_new(node, state, both)
+    return emitter.add("groups", "touched groups, before and after", sql, node.columns)
+
+
+def _both_ends(emitter: Emitter, node: Aggregate, change: str) -> str:
+    """Rows of the touched groups with their weight before (__o) and after (__n)."""
+    inputs = _inputs(node)
+    reading = emitter.new(node.input)
+    if node.keys:
+        touched = emitter.add(
+            "keys", "touched groups",
+            f"SELECT DISTINCT {listed(node.keys)} FROM {step_of(change)}", node.key_columns,
+            materialize=True,
+        )  # fmt: skip
+        match = " AND ".join(f"i.{k} <=> k.{k}" for k in node.keys)
+        rows = (
+            f"SELECT {hint('k', touched)} {listed((f'i.{n}' for n in inputs), f'i.{W}')} "
+            f"FROM ({reading.sql}) i LEFT SEMI JOIN {step_of(touched)} k ON {match}"
+        )
+    else:
+        rows = reading.sql
+    return (
+        f"SELECT {listed(inputs, f'{W} AS __o', f'{W} AS __n')} FROM ({rows})\nUNION ALL\n"
+        f"SELECT {listed(inputs, f'-{W} AS __o', 'CAST(0 AS BIGINT) AS __n')} FROM {step_of(change)}"
+    )
+
+
+def _old_and_new(node: Aggregate, state: State, both: str) -> str:
+    inputs = _inputs(node)
+    if state.values:
+        columns = listed(inputs)
+        group = f" GROUP BY {columns}" if inputs else ""
+        both = f"SELECT {listed(inputs, 'SUM(__o) AS __o', 'SUM(__n) AS __n')} FROM ({both}){group}"
+    items = [*node.keys]
+    for column in state.columns:
+        for prefix, weight in (("b", "__o"), ("f", "__n")):
+            items.append(f"{_end(column, weight)} AS {prefix}_{column.column.name}")
+    group = f"\nGROUP BY {listed(node.keys)}" if node.keys else ""
+    merged = f"SELECT {listed(items)} FROM ({both}){group}"
+    return signed_rows(node, state, merged, _call_items(node, state), W)
+
+
+def signed_rows(node: Aggregate, state: State, merged: str, outputs: list[str], weight: str) -> str:
+    """Two rows a group, -before and +after, from columns b_* and f_*; equal ones are skipped."""
+    names = [c.column.name for c in state.columns]
+    picked = [f"CASE WHEN __s < 0 THEN b_{n} ELSE f_{n} END AS {n}" for n in names]
+    same = " AND ".join(f"b_{n} <=> f_{n}" for n in names)
+    rows = state.rows
+    alive = "TRUE" if node.is_global else f"CASE WHEN __s < 0 THEN b_{rows} ELSE f_{rows} END > 0"
+    doubled = f"SELECT *, EXPLODE(ARRAY(-1, 1)) AS __s FROM ({merged}) WHERE NOT ({same})"
+    chosen = f"SELECT {listed(node.keys, *picked, '__s')} FROM ({doubled}) WHERE {alive}"
+    return f"SELECT {listed(outputs, f'CAST(__s AS BIGINT) AS {weight}')} FROM ({chosen})"
+
+
+def _call_items(node: Aggregate, state: State) -> list[str]:
+    calls = (f"{state.readout[c.output.name]} AS {c.output.name}" for c in node.calls)
+    return [*node.keys, *calls]
+
+
+def _end(column: StateColumn, weight: str) -> str:
+    if column.is_additive:
+        return additive_sql(column, weight)
+    return value_sql(column, present=f"{weight} > 0", weight=weight)
+
+
+def _inputs(node: Aggregate) -> list[str]:
+    used = set(node.keys) | {a.name for call in node.calls for a in call.arguments}
+    return [n for n in names_of(node.input.columns) if n in used]
+
+
+def _refuse_inexact(node: Aggregate) -> None:
+    for call in node.calls:
+        if is_inexact(call):
+            raise NotDifferentiable(
+                f"{call.function.upper()} of {call.arguments[0].type} below another operator",
+                detail="its last digits depend on the order of the rows, so the old value cannot be "
+                "computed again exactly",
+                hint="cast the argument to DECIMAL, or make the aggregate a stream table of its own",
+            )

@@ -1,0 +1,131 @@
+"""What every law needs: the readings of a node, and the list of steps being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from runnel.algebra.nodes import Filter, Node, Project, Scan
+from runnel.algebra.scalar import Scalar
+from runnel.compile.program import W, Step, step_of
+from runnel.compile.typing import has_floats
+from runnel.model.columns import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """SQL text giving a node's columns and `__w`. `is_unit`: every weight is 1, so plain SQL holds."""
+
+    sql: str
+    is_unit: bool
+
+
+@dataclass
+class Emitter:
+    """Writes the steps of one program.
+
+    `changed` are the sources with a change in the window, `growing` those of them that only grew.
+    """
+
+    kinds: Mapping[str, str]
+    changed: frozenset[str]
+    growing: frozenset[str]
+    new_law: Callable[[Emitter, Node], Reading]
+    change_law: Callable[[Emitter, Node], str | None]
+    steps: dict[str, Step] = field(default_factory=dict)
+    _changes: dict[Node, str | None] = field(default_factory=dict)
+    _netted: dict[Node, str] = field(default_factory=dict)
+
+    def new(self, node: Node) -> Reading:
+        """new(N), weighted."""
+        return self.new_law(self, node)
+
+    def change(self, node: Node) -> str | None:
+        """The name of the step that gives change(N), or None when nothing below N changed."""
+        if node not in self._changes:
+            self._changes[node] = self.change_law(self, node)
+        return self._changes[node]
+
+    def net_change(self, node: Node) -> str | None:
+        """change(N), netted where that is cheap: a leaf's change, projected to what is used.
+
+        An update of columns nobody uses disappears here.
+        """
+        change = self.change(node)
+        if change is not None and self._is_worth_netting(node):
+            if node not in self._netted:
+                names = names_of(node.columns)
+                sql = consolidated(f"SELECT {listed(names, W)} FROM {step_of(change)}", names)
+                self._netted[node] = self.add(
+                    "net", "the change, netted", sql, node.columns, bound=f"step:{change}"
+                )
+            return self._netted[node]
+        return change
+
+    def _is_worth_netting(self, node: Node) -> bool:
+        leaf = node
+        while isinstance(leaf, (Project, Filter)):
+            leaf = leaf.input
+        if not isinstance(leaf, Scan) or leaf.source in self.growing:
+            return False
+        # Grouping turns -0.0 into 0.0, which is another value to some functions.
+        return not any(has_floats(c.type) for c in node.columns)
+
+    def old(self, node: Node) -> Reading:
+        """old(N) = new(N) - change(N): one scan, no time travel."""
+        change = self.net_change(node)
+        new = self.new(node)
+        if change is None:
+            return new
+        names = names_of(node.columns)
+        sql = (
+            f"SELECT {listed(names, W)} FROM ({new.sql})\nUNION ALL\n"
+            f"SELECT {listed(names)}{', ' if names else ''}-{W} AS {W} FROM {step_of(change)}"
+        )
+        return Reading(sql, is_unit=False)
+
+    def add(
+        self,
+        stem: str,
+        purpose: str,
+        sql: str,
+        columns: Iterable[Column],
+        *,
+        materialize: bool = False,
+        only_if: str | None = None,
+        bound: str | None = None,
+    ) -> str:
+        """Append a step under a name of its own."""
+        name = stem
+        number = 2
+        while name in self.steps:
+            name, number = f"{stem}_{number}", number + 1
+        self.steps[name] = Step(name, purpose, sql, tuple(columns), materialize, only_if, bound)
+        return name
+
+    def materialize(self, name: str) -> None:
+        self.steps[name] = replace(self.steps[name], materialize=True)
+
+
+def names_of(columns: Iterable[Column]) -> list[str]:
+    return [c.name for c in columns]
+
+
+def listed(names: Iterable[str], *more: str) -> str:
+    return ", ".join([*names, *more])
+
+
+def condition(conjuncts: Iterable[Scalar]) -> str:
+    """Conjuncts as SQL; no conjunct is TRUE."""
+    return " AND ".join(f"({c})" for c in conjuncts) or "TRUE"
+
+
+def consolidated(sql: str, names: list[str], having: str = "<> 0") -> str:
+    """Sum the weights of equal rows."""
+    if not names:
+        return f"SELECT SUM({W}) AS {W} FROM ({sql}) HAVING SUM({W}) {having}"
+    columns = listed(names)
+    return (
+        f"SELECT {columns}, SUM({W}) AS {W} FROM ({sql})\n"
+        f"GROUP BY {columns} HAVING SUM({W}) {having}"
+    )

@@ -1,0 +1,72 @@
+"""Which law serves which operator."""
+
+from __future__ import annotations
+
+from runnel.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    OneRow,
+    OuterJoin,
+    Project,
+    Scan,
+    UnionAll,
+)
+from runnel.compile.differentiate import aggregate, inner_join, linear, outer_join
+from runnel.compile.differentiate.emitter import Emitter, Reading
+from runnel.compile.program import step_of
+
+
+def new(emitter: Emitter, node: Node) -> Reading:
+    """new(N): the node over its inputs' new contents."""
+    match node:
+        case Scan():
+            return linear.new_scan(emitter, node)
+        case OneRow():
+            return linear.new_one_row(emitter, node)
+        case Project():
+            inner = emitter.new(node.input)
+            return Reading(linear.project_sql(node, f"({inner.sql})"), inner.is_unit)
+        case Filter():
+            inner = emitter.new(node.input)
+            return Reading(linear.filter_sql(node, f"({inner.sql})"), inner.is_unit)
+        case InnerJoin():
+            return inner_join.new_inner_join(emitter, node)
+        case OuterJoin():
+            return outer_join.new_outer_join(emitter, node)
+        case UnionAll():
+            return linear.new_union(emitter, node)
+        case Aggregate():
+            return aggregate.new_aggregate(emitter, node)
+
+
+def change(emitter: Emitter, node: Node) -> str | None:
+    """change(N): the step that gives it, or None."""
+    match node:
+        case Scan():
+            return linear.change_scan(emitter, node)
+        case OneRow():
+            return None
+        case Project() | Filter():
+            return _change_row_wise(emitter, node)
+        case InnerJoin():
+            return inner_join.change_inner_join(emitter, node)
+        case OuterJoin():
+            return outer_join.change_outer_join(emitter, node)
+        case UnionAll():
+            return linear.change_union(emitter, node)
+        case Aggregate():
+            return aggregate.change_aggregate(emitter, node)
+
+
+def _change_row_wise(emitter: Emitter, node: Project | Filter) -> str | None:
+    inner = emitter.change(node.input)
+    if inner is None:
+        return None
+    source, bound = step_of(inner), f"step:{inner}"
+    if isinstance(node, Project):
+        sql = linear.project_sql(node, source)
+        return emitter.add("project", "columns of the change", sql, node.columns, bound=bound)
+    sql = linear.filter_sql(node, source)
+    return emitter.add("filter", "the change, filtered", sql, node.columns, bound=bound)

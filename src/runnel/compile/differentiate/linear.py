@@ -1,0 +1,72 @@
+"""Scan, project, filter, union: change(f N) = f change(N)."""
+
+from __future__ import annotations
+
+from runnel.algebra.nodes import Filter, Node, OneRow, Project, Scan, UnionAll
+from runnel.compile.differentiate.emitter import (
+    Emitter,
+    Reading,
+    condition,
+    listed,
+    names_of,
+)
+from runnel.compile.program import W, change_of, new_of, step_of
+from runnel.model.names import quote
+
+
+def new_scan(emitter: Emitter, node: Scan) -> Reading:
+    return Reading(
+        f"SELECT {_scanned(node)}{W} FROM {new_of(node.source)}",
+        is_unit=emitter.kinds[node.source] == "delta",
+    )
+
+
+def change_scan(emitter: Emitter, node: Scan) -> str | None:
+    if node.source not in emitter.changed:
+        return None
+    sql = f"SELECT {_scanned(node)}{W} FROM {change_of(node.source)}"
+    return emitter.add(
+        "change", f"change of {node.source}", sql, node.columns, bound=f"change:{node.source}"
+    )
+
+
+def new_one_row(_emitter: Emitter, _node: OneRow) -> Reading:
+    return Reading(f"SELECT CAST(1 AS BIGINT) AS {W}", is_unit=True)
+
+
+def project_sql(node: Project, source: str) -> str:
+    items = [f"{scalar} AS {column.name}" for column, scalar in node.items]
+    return f"SELECT {listed(items, W)} FROM {source}"
+
+
+def filter_sql(node: Filter, source: str) -> str:
+    names = listed(names_of(node.columns), W)
+    return f"SELECT {names} FROM {source} WHERE {condition(node.conjuncts)}"
+
+
+def union_sql(node: UnionAll, sources: list[tuple[Node, str]]) -> str:
+    parts = []
+    for child, source in sources:
+        pairs = zip(child.columns, node.columns, strict=True)
+        items = [f"{own.name} AS {target.name}" for own, target in pairs]
+        parts.append(f"SELECT {listed(items, W)} FROM {source}")
+    return "\nUNION ALL\n".join(parts)
+
+
+def new_union(emitter: Emitter, node: UnionAll) -> Reading:
+    readings = [(child, emitter.new(child)) for child in node.inputs]
+    sql = union_sql(node, [(child, f"({r.sql})") for child, r in readings])
+    return Reading(sql, all(r.is_unit for _, r in readings))
+
+
+def change_union(emitter: Emitter, node: UnionAll) -> str | None:
+    changes = [(child, emitter.change(child)) for child in node.inputs]
+    present = [(child, step_of(name)) for child, name in changes if name is not None]
+    if not present:
+        return None
+    return emitter.add("union", "changes of all branches", union_sql(node, present), node.columns)
+
+
+def _scanned(node: Scan) -> str:
+    pairs = zip(node.names, node.columns, strict=True)
+    return "".join(f"{quote(name)} AS {column.name}, " for name, column in pairs)

@@ -1,0 +1,207 @@
+"""What is kept of an aggregate: counts and exact sums that add up, and values that do not.
+
+| function          | state                          | readout                                |
+|-------------------|--------------------------------|----------------------------------------|
+| COUNT(*)          | row count                      | the count                              |
+| COUNT(x)          | non-null count                 | the count                              |
+| SUM, AVG (exact)  | non-null count and sum         | NULL when the count is 0, else formula |
+| MIN, MAX          | the value                      | the value; see root_aggregate          |
+| anything else     | the value                      | the value, recomputed when touched     |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from runnel.algebra.nodes import Aggregate, Call
+from runnel.algebra.scalar import Scalar
+from runnel.compile.program import W
+from runnel.compile.typing import decimal_parts
+from runnel.model.columns import Column
+
+_SMALL = frozenset({"tinyint", "smallint", "int"})
+_EXACT = _SMALL | {"bigint"}
+_ORDERED = _EXACT | {"float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean"}
+# Beyond these a weight times the value, or the quotient's scale, would not fit 38 digits.
+_MAX_SUM_PRECISION = 27
+_MAX_AVG_PRECISION = 15
+
+
+class Kind(StrEnum):
+    ROWS = "rows"
+    COUNT = "count"
+    SUM = "sum"
+    EXTREME = "extreme"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """One stored column of the state. `call` is set for those that hold a value."""
+
+    column: Column
+    kind: Kind
+    argument: Column | None = None
+    call: Call | None = None
+
+    @property
+    def is_additive(self) -> bool:
+        return self.kind in (Kind.ROWS, Kind.COUNT, Kind.SUM)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state columns of an aggregate, and each call's readout over them."""
+
+    columns: tuple[StateColumn, ...]
+    readout: dict[str, Scalar]
+
+    @property
+    def rows(self) -> str:
+        return self.columns[0].column.name
+
+    @property
+    def additive(self) -> tuple[StateColumn, ...]:
+        return tuple(c for c in self.columns if c.is_additive)
+
+    @property
+    def values(self) -> tuple[StateColumn, ...]:
+        return tuple(c for c in self.columns if not c.is_additive)
+
+
+def state_of(aggregate: Aggregate) -> State:
+    """Decide what to keep for each call; equal parts are kept once."""
+    columns = [StateColumn(Column("s0", "bigint"), Kind.ROWS)]
+    readout: dict[str, Scalar] = {}
+
+    def keep(kind: Kind, type_: str, argument: Column | None, call: Call | None = None) -> str:
+        for known in columns:
+            same_call = known.call is call or (
+                known.call is not None
+                and call is not None
+                and (known.call.function, known.call.arguments) == (call.function, call.arguments)
+            )
+            if (known.kind, known.column.type, known.argument) == (kind, type_, argument):
+                if same_call:
+                    return known.column.name
+        name = f"s{len(columns)}"
+        columns.append(StateColumn(Column(name, type_), kind, argument, call))
+        return name
+
+    for call in aggregate.calls:
+        readout[call.output.name] = _keep_call(call, keep)
+    return State(tuple(columns), readout)
+
+
+def _keep_call(call: Call, keep: Callable[..., str]) -> Scalar:
+    argument = call.arguments[0] if call.arguments else None
+    if call.function == "count_star":
+        return Scalar.column("s0")
+    if call.function == "count":
+        return Scalar.column(keep(Kind.COUNT, "bigint", argument))
+    if call.function in ("sum", "avg") and argument is not None:
+        type_ = sum_type(call)
+        if type_ is not None:
+            count = keep(Kind.COUNT, "bigint", argument)
+            return _sum_readout(call, count, keep(Kind.SUM, type_, argument))
+    if call.function in ("min", "max") and argument is not None and is_ordered(argument.type):
+        return Scalar.column(keep(Kind.EXTREME, call.output.type, argument, call))
+    return Scalar.column(keep(Kind.VALUE, call.output.type, argument, call))
+
+
+def sum_type(call: Call) -> str | None:
+    """The type in which the sum is kept exactly, or None when it cannot be."""
+    type_ = call.arguments[0].type
+    if call.function == "avg" and type_ == "bigint":
+        return "decimal(38,0)"
+    if type_ in _EXACT:
+        return "bigint"
+    parts = decimal_parts(type_)
+    limit = _MAX_SUM_PRECISION if call.function == "sum" else _MAX_AVG_PRECISION
+    if parts is None or parts[0] > limit:
+        return None
+    return f"decimal({min(38, parts[0] + 10)},{parts[1]})"
+
+
+def is_ordered(type_: str) -> bool:
+    return type_ in _ORDERED or type_.startswith("decimal(")
+
+
+def is_inexact(call: Call) -> bool:
+    """Whether the value depends on the order of its rows, so that it can't be evaluated twice."""
+    return (
+        call.function in ("sum", "avg")
+        and sum_type(call) is None
+        and (decimal_parts(call.arguments[0].type) is None)
+    )
+
+
+def _sum_readout(call: Call, count: str, total: str) -> Scalar:
+    if call.function == "sum":
+        value = Scalar(("CAST(", f" AS {call.output.type})"), (total,))
+    elif call.output.type == "double":
+        value = Scalar(("CAST(", " AS DOUBLE) / ", ""), (total, count))
+    else:
+        value = Scalar(
+            ("CAST(", f" / CAST(", f" AS DECIMAL(20,0)) AS {call.output.type})"), (total, count)
+        )
+    pieces = (
+        "CASE WHEN ",
+        " > 0 THEN " + value.pieces[0],
+        *value.pieces[1:-1],
+        value.pieces[-1] + " END",
+    )
+    return Scalar(pieces, (count, *value.columns))
+
+
+def additive_sql(column: StateColumn, weight: str | None) -> str:
+    """The aggregate expression of a count or sum over rows with a weight column (None: weight 1)."""
+    argument = column.argument.name if column.argument else ""
+    match column.kind:
+        case Kind.ROWS:
+            return f"COALESCE(SUM({weight}), 0)" if weight else "COUNT(*)"
+        case Kind.COUNT:
+            if weight is None:
+                return f"COUNT({argument})"
+            return f"COALESCE(SUM(CASE WHEN {argument} IS NOT NULL THEN {weight} END), 0)"
+        case _:
+            return f"CAST(COALESCE(SUM({_weighted(column, weight)}), 0) AS {column.column.type})"
+
+
+def _weighted(column: StateColumn, weight: str | None) -> str:
+    assert column.argument is not None
+    name, type_ = column.argument.name, column.argument.type
+    if type_ == "bigint" and column.column.type.startswith("decimal"):
+        name = f"CAST({name} AS DECIMAL(20,0))"
+        type_ = "decimal(20,0)"
+    elif type_ in _SMALL:
+        name = f"CAST({name} AS BIGINT)"
+    if weight is None:
+        return name
+    if type_.startswith("decimal"):
+        return f"{name} * CAST({weight} AS DECIMAL(10,0))"
+    return f"{name} * {weight}"
+
+
+def value_sql(column: StateColumn, present: str | None = None, weight: str | None = None) -> str:
+    """The aggregate expression of a value; `present` says which rows count, `weight` how often."""
+    assert column.call is not None
+    function, _, is_distinct = column.call.function.partition("_")
+    names = [a.name for a in column.call.arguments]
+    if weight is not None and not is_distinct and function in ("sum", "avg"):
+        return _weighted_float(function, names[0], present, weight)
+    if present is not None:
+        names = [f"CASE WHEN {present} THEN {n} END" for n in names]
+    text = f"{function.upper()}({'DISTINCT ' if is_distinct else ''}{', '.join(names)})"
+    return text
+
+
+def _weighted_float(function: str, name: str, present: str | None, weight: str) -> str:
+    """SUM or AVG of an inexact type over consolidated rows with multiplicities."""
+    chosen = f"CASE WHEN {present} THEN {name} END" if present else name
+    total = f"SUM({chosen} * {weight})"
+    if function == "sum":
+        return total
+    return f"{total} / SUM(CASE WHEN {chosen} IS NOT NULL THEN {weight} END)"

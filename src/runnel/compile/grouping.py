@@ -1,0 +1,231 @@
+"""GROUP BY and aggregate functions: keys and arguments become columns, then one Aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from runnel.algebra.nodes import Aggregate, Call, Node
+from runnel.compile.scalars import marked, mark, resolve, to_scalar
+from runnel.compile.scope import Scope
+from runnel.errors import InvalidQuery, NotDifferentiable
+from runnel.model.columns import Column
+
+if TYPE_CHECKING:
+    from runnel.compile.build import Builder
+    from runnel.compile.select import SelectItem
+
+_FUNCTIONS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+# Aggregates that sqlglot does not class as such.
+_MORE_AGGREGATES = frozenset(
+    "every any some bool_and bool_or bit_and bit_or bit_xor collect_set mode median percentile kurtosis "
+    "skewness approx_percentile percentile_approx regr_count regr_avgx regr_avgy regr_r2 regr_slope "
+    "regr_intercept regr_sxx regr_syy regr_sxy try_sum try_avg histogram_numeric count_min_sketch "
+    "hll_sketch_agg hll_union_agg bitmap_construct_agg bitmap_or_agg any_value first last first_value "
+    "last_value grouping grouping_id product std listagg string_agg schema_of_json_agg".split()
+)
+
+
+def is_grouped(select: exp.Select, items: list[SelectItem]) -> bool:
+    """Whether the SELECT aggregates, with or without GROUP BY."""
+    if select.args.get("group"):
+        return True
+    having = select.args.get("having")
+    expressions = [i.expression for i in items] + ([having.this] if having else [])
+    return any(_is_aggregate(node) for e in expressions for node in e.walk())
+
+
+def build_grouping(
+    builder: Builder, select: exp.Select, node: Node, scope: Scope, items: list[SelectItem]
+) -> tuple[Node, list[SelectItem], exp.Expression | None]:
+    """The Aggregate, and the select list and HAVING rewritten to read its output."""
+    from runnel.compile.select import SelectItem, project
+
+    group = _Group(_group_keys(select, scope, items))
+    rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
+    having = _having(select, scope, items)
+    having = group.rewrite(having) if having is not None else None
+    inputs, columns = project(builder, node, group.keys + group.arguments)
+    keys, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
+    calls = _calls(builder, group, arguments)
+    is_global = not select.args.get("group")
+    aggregate = Aggregate(inputs, tuple(k.name for k in keys), calls, is_global)
+    names = dict(zip(group.slots, [*keys, *(c.output for c in calls)], strict=True))
+    final = [SelectItem(i.name, _fill(i.expression, names)) for i in rewritten]
+    return aggregate, final, (_fill(having, names) if having is not None else None)
+
+
+@dataclass
+class _Group:
+    """Collects keys and calls; `rewrite` replaces them in an expression by numbered slots."""
+
+    keys: list[exp.Expression]
+    calls: list[tuple[str, tuple[int, ...], exp.Expression]] = field(default_factory=list)
+    arguments: list[exp.Expression] = field(default_factory=list)
+
+    @property
+    def slots(self) -> list[str]:
+        return [f"key{i}" for i in range(len(self.keys))] + [
+            f"call{i}" for i in range(len(self.calls))
+        ]
+
+    def rewrite(self, node: exp.Expression) -> exp.Expression:
+        if node.unnest() in self.keys:
+            return mark(f"key{self.keys.index(node.unnest())}")
+        if _is_aggregate(node):
+            return mark(f"call{self._call(node)}")
+        if isinstance(node, exp.Column):
+            raise InvalidQuery(
+                "a column is neither grouped nor inside an aggregate function",
+                hint="add it to GROUP BY, or wrap it in any_value() or max()",
+            )
+        copy = node.copy()
+        for name, value in list(copy.args.items()):
+            copy.set(name, _map_argument(value, self.rewrite))
+        return copy
+
+    def _call(self, node: exp.Expression) -> int:
+        function, arguments = _normalize(node)
+        places = tuple(self._argument(a) for a in arguments)
+        for index, (known, known_places, _) in enumerate(self.calls):
+            if (known, known_places) == (function, places):
+                return index
+        self.calls.append((function, places, node))
+        return len(self.calls) - 1
+
+    def _argument(self, node: exp.Expression) -> int:
+        if node not in self.arguments:
+            self.arguments.append(node)
+        return self.arguments.index(node)
+
+
+def _map_argument(value: object, rewrite: object) -> object:
+    if isinstance(value, exp.Expression):
+        return rewrite(value)  # type: ignore[operator]
+    if isinstance(value, list):
+        return [_map_argument(v, rewrite) for v in value]
+    return value
+
+
+def _normalize(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
+    """Function and arguments; FILTER becomes CASE, since every function kept here ignores NULLs."""
+    condition: exp.Expression | None = None
+    if isinstance(node, exp.Filter):
+        condition, node = node.expression.this, node.this
+    function = _FUNCTIONS.get(type(node))
+    if function is None:
+        raise NotDifferentiable(
+            f"the aggregate function {_name(node)}()", hint="use refresh mode FULL or AUTO"
+        )
+    inner = node.this
+    if isinstance(inner, exp.Distinct):
+        arguments = list(inner.expressions)
+        function += "_distinct"
+    else:
+        arguments = [inner, *(node.args.get("expressions") or [])]
+    if any(_is_aggregate(n) for a in arguments for n in a.walk()):
+        raise InvalidQuery("an aggregate function inside another", hint="use a subquery")
+    return _simplify_count(function, arguments, condition)
+
+
+def _simplify_count(
+    function: str, arguments: list[exp.Expression], condition: exp.Expression | None
+) -> tuple[str, list[exp.Expression]]:
+    if function == "count" and all(isinstance(a, (exp.Star, exp.Literal)) for a in arguments):
+        if condition is None:
+            return "count_star", []
+        arguments = [exp.Literal.number(1)]
+    elif function == "count" and len(arguments) > 1:
+        all_set = exp.and_(*(a.copy().is_(exp.null()).not_() for a in arguments))
+        arguments = [exp.case().when(all_set, exp.Literal.number(1))]
+    if condition is not None:
+        arguments = [exp.case().when(condition.copy(), a.copy()) for a in arguments]
+    return function, arguments
+
+
+def _calls(builder: Builder, group: _Group, arguments: tuple[Column, ...]) -> tuple[Call, ...]:
+    chosen = [tuple(arguments[p] for p in places) for _, places, _ in group.calls]
+    texts = [_spark_text(f, a) for (f, _, _), a in zip(group.calls, chosen, strict=True)]
+    types = builder.typer.types(arguments, texts) if texts else ()
+    return tuple(
+        Call(function, args, builder.fresh(type_))
+        for (function, _, _), args, type_ in zip(group.calls, chosen, types, strict=True)
+    )
+
+
+def _spark_text(function: str, arguments: tuple[Column, ...]) -> str:
+    if function == "count_star":
+        return "COUNT(*)"
+    name, _, is_distinct = function.partition("_")
+    return f"{name}({'DISTINCT ' if is_distinct else ''}{', '.join(a.name for a in arguments)})"
+
+
+def _group_keys(select: exp.Select, scope: Scope, items: list[SelectItem]) -> list[exp.Expression]:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        raise NotDifferentiable("GROUP BY ALL", hint="list the grouping columns")
+    for part in ("grouping_sets", "cube", "rollup", "totals"):
+        if group.args.get(part):
+            raise NotDifferentiable("GROUPING SETS, CUBE or ROLLUP")
+    keys: list[exp.Expression] = []
+    for node in group.expressions:
+        if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
+            raise NotDifferentiable("GROUPING SETS, CUBE or ROLLUP")
+        # Compared without parentheses: an alias stands for its expression in them.
+        key = _group_key(node, scope, items).unnest()
+        if key not in keys:
+            keys.append(key)
+    return keys
+
+
+def _group_key(node: exp.Expression, scope: Scope, items: list[SelectItem]) -> exp.Expression:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        index = int(node.name)
+        if not 1 <= index <= len(items):
+            raise InvalidQuery(f"GROUP BY {index}: the select list has {len(items)} items")
+        return items[index - 1].expression
+    return resolve(node, scope, _aliases(items))
+
+
+def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Expression | None:
+    having = select.args.get("having")
+    if having is None:
+        return None
+    for column in having.this.find_all(exp.Column):
+        name = column.name.lower()
+        item = _aliases(items).get(name) if not column.table else None
+        found = scope.resolve([column.name]) if item is not None else None
+        if item is not None and found is not None and marked(item) != found[0].name:
+            raise NotDifferentiable(
+                f"the alias {column.name} in HAVING, which is also a column's name",
+                hint="give the select item another alias",
+            )
+    return resolve(having.this, scope, _aliases(items))
+
+
+def _aliases(items: list[SelectItem]) -> dict[str, exp.Expression]:
+    return {i.name.lower(): i.expression for i in items if i.name}
+
+
+def _fill(node: exp.Expression, names: dict[str, Column]) -> exp.Expression:
+    def replace(inner: exp.Expression) -> exp.Expression:
+        slot = marked(inner)
+        return mark(names[slot].name) if slot in names else inner
+
+    return node.transform(replace)
+
+
+def _is_aggregate(node: exp.Expression) -> bool:
+    if isinstance(node, exp.Filter):
+        return True
+    if isinstance(node, exp.AggFunc):
+        return True
+    return isinstance(node, exp.Func) and _name(node).lower() in _MORE_AGGREGATES
+
+
+def _name(node: exp.Expression) -> str:
+    return node.name if isinstance(node, exp.Anonymous) else node.sql_name().lower()  # type: ignore

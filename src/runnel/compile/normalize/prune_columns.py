@@ -1,0 +1,76 @@
+"""Columns nobody reads disappear, so that changes of them disappear too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runnel.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    OneRow,
+    OuterJoin,
+    Project,
+    Scan,
+    UnionAll,
+)
+from runnel.algebra.scalar import Scalar
+
+
+def prune_columns(node: Node) -> Node:
+    """Drop unread columns below the root; the root keeps its columns."""
+    return _prune(node, {c.name for c in node.columns})
+
+
+def _prune(node: Node, needed: set[str]) -> Node:
+    match node:
+        case Scan():
+            return _prune_scan(node, needed)
+        case OneRow():
+            return node
+        case Project():
+            items = tuple((c, s) for c, s in node.items if c.name in needed)
+            return Project(_prune(node.input, _reads(s for _, s in items)), items)
+        case Filter():
+            return Filter(_prune(node.input, needed | _reads(node.conjuncts)), node.conjuncts)
+        case InnerJoin():
+            wanted = needed | _reads(node.conjuncts)
+            return InnerJoin(tuple(_prune(c, wanted) for c in node.inputs), node.conjuncts)
+        case OuterJoin():
+            wanted = needed | _reads(node.conjuncts)
+            left, right = _prune(node.left, wanted), _prune(node.right, wanted)
+            return OuterJoin(node.kind, left, right, node.conjuncts)
+        case UnionAll():
+            return _prune_union(node, needed)
+        case Aggregate():
+            return _prune_aggregate(node, needed)
+
+
+def _prune_scan(node: Scan, needed: set[str]) -> Scan:
+    kept = [(c, n) for c, n in zip(node.columns, node.names, strict=True) if c.name in needed]
+    return Scan(node.source, tuple(c for c, _ in kept), tuple(n for _, n in kept))
+
+
+def _prune_union(node: UnionAll, needed: set[str]) -> UnionAll:
+    places = [i for i, c in enumerate(node.columns) if c.name in needed]
+    inputs = []
+    for child in node.inputs:
+        kept = tuple(child.columns[i] for i in places)
+        pruned = _prune(child, {c.name for c in kept})
+        # A branch may carry more columns than asked (a filter's): bring it to the exact list.
+        items = tuple((c, Scalar.column(c.name)) for c in kept)
+        inputs.append(pruned if pruned.columns == kept else Project(pruned, items))
+    return UnionAll(tuple(inputs), tuple(node.columns[i] for i in places))
+
+
+def _prune_aggregate(node: Aggregate, needed: set[str]) -> Aggregate:
+    calls = tuple(c for c in node.calls if c.output.name in needed)
+    arguments = {a.name for call in calls for a in call.arguments}
+    return Aggregate(
+        _prune(node.input, set(node.keys) | arguments), node.keys, calls, node.is_global
+    )
+
+
+def _reads(scalars: Iterable[Scalar]) -> set[str]:
+    return {name for scalar in scalars for name in scalar.columns}

@@ -1,0 +1,85 @@
+"""A change program: named SQL steps over pinned readings. Data: explained, executed and tested alike.
+
+Text refers to what it reads by tokens, which the executor replaces:
+
+    ⟦new:source⟧     the source's contents at the new version: its columns and `__w`
+    ⟦change:source⟧  its change in the window: its columns and `__w`, not netted
+    ⟦state⟧          the trace's own contents: stored columns, `__weight`, `__epoch`, unconsolidated
+    ⟦step:name⟧      another step
+    ⟦hint:a:name⟧    a broadcast hint for alias a, if step (or change) `name` turns out small
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from runnel.model.columns import Column
+
+TOKEN = re.compile(r"⟦([^⟧]*)⟧")
+W = "__w"
+
+
+def new_of(source: str) -> str:
+    return f"⟦new:{source}⟧"
+
+
+def change_of(source: str) -> str:
+    return f"⟦change:{source}⟧"
+
+
+def step_of(name: str) -> str:
+    return f"⟦step:{name}⟧"
+
+
+def hint(alias: str, name: str) -> str:
+    return f"⟦hint:{alias}:{name}⟧"
+
+
+STATE = "⟦state⟧"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One named relation. `only_if` names a materialised step: when that is empty, so is this one.
+
+    `bound` is a token whose row count this one's cannot exceed.
+    """
+
+    name: str
+    purpose: str
+    sql: str
+    columns: tuple[Column, ...]
+    materialize: bool = False
+    only_if: str | None = None
+    bound: str | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tokens in the text, in order, hints left out."""
+        return tuple(t for t in TOKEN.findall(self.sql) if not t.startswith("hint:"))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps in an order in which each reads only earlier ones; the last one is the output.
+
+    The output has the trace's stored columns and `__weight`, netted. When step `empty_if_empty` has no
+    rows, the output has none either, and need not be run.
+    """
+
+    steps: tuple[Step, ...]
+    empty_if_empty: str | None = None
+
+    @property
+    def output(self) -> Step:
+        return self.steps[-1]
+
+    def step(self, name: str) -> Step:
+        return next(s for s in self.steps if s.name == name)
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            f"-- {s.name}: {s.purpose}{' (materialised)' if s.materialize else ''}\n{s.sql}"
+            for s in self.steps
+        )

@@ -1,0 +1,64 @@
+"""What no refresh mode can keep: constructs whose answer is not a function of the sources."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from runnel.errors import InvalidQuery
+
+NON_DETERMINISTIC = frozenset(
+    "rand randn random uuid shuffle randstr uniform monotonically_increasing_id spark_partition_id "
+    "input_file_name input_file_block_start input_file_block_length".split()
+)
+SESSION_DEPENDENT = frozenset(
+    "current_timestamp current_date now localtimestamp curdate current_time current_timezone "
+    "current_user user session_user current_catalog current_database current_schema version".split()
+)
+
+
+def refuse(tree: exp.Query) -> None:
+    """Raise for the first construct that makes the query's answer depend on more than its sources."""
+    for node in tree.walk():
+        _refuse_function(node)
+        if isinstance(node, exp.TableSample):
+            raise InvalidQuery(
+                "TABLESAMPLE is not deterministic",
+                hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
+            )
+        if isinstance(node, exp.Query) and node.args.get("limit") and not node.args.get("order"):
+            raise InvalidQuery(
+                "LIMIT without ORDER BY is not deterministic",
+                detail="which rows it keeps would change from one refresh to the next",
+                hint="add ORDER BY over columns that decide the order, or drop LIMIT",
+            )
+        if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
+            raise InvalidQuery(
+                f"parameter {node.sql('spark')} has no value in a stored query",
+                hint="write the value into the query",
+            )
+
+
+def _refuse_function(node: exp.Expression) -> None:
+    names = _function_names(node)
+    if names & NON_DETERMINISTIC:
+        raise InvalidQuery(
+            f"{min(names & NON_DETERMINISTIC)}() is not deterministic",
+            detail="the contents of a stream table must follow from its sources alone",
+            hint="remove it, or compute it once when the source rows are written",
+        )
+    if names & SESSION_DEPENDENT:
+        raise InvalidQuery(
+            f"{min(names & SESSION_DEPENDENT)}() depends on when and where the query runs",
+            detail="Runnel does not maintain such queries yet",
+            hint="filter by time when reading the stream table instead",
+        )
+
+
+def _function_names(node: exp.Expression) -> frozenset[str]:
+    if isinstance(node, exp.Anonymous):
+        return frozenset({node.name.lower()})
+    if isinstance(node, exp.StrToUnix) and node.this is None:
+        return frozenset({"now"})
+    if isinstance(node, exp.Func):
+        return frozenset(name.lower() for name in node.sql_names())
+    return frozenset()

@@ -1,0 +1,31 @@
+"""A node together with the names its columns are called by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runnel.algebra.nodes import Node
+from runnel.compile.scope import Entry, Scope
+from runnel.errors import InvalidQuery
+from runnel.model.columns import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The output of a query: each column with its name, or None where it has no usable one."""
+
+    node: Node
+    outputs: tuple[tuple[str | None, Column], ...]
+
+    def scope(self, alias: str | None, names: tuple[str, ...] = ()) -> Scope:
+        if names and len(names) != len(self.outputs):
+            raise InvalidQuery(
+                f"{len(names)} column aliases for {len(self.outputs)} columns of {alias}"
+            )
+        called = names or tuple(name for name, _ in self.outputs)
+        return Scope(
+            tuple(
+                Entry(alias, name, column)
+                for name, (_, column) in zip(called, self.outputs, strict=True)
+            )
+        )

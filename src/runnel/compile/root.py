@@ -1,0 +1,101 @@
+"""The root of a query: what its trace stores and how the user's columns are read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runnel.algebra.nodes import Aggregate, Filter, Node, Project
+from runnel.algebra.scalar import Scalar, join, wrap
+from runnel.compile.differentiate.state import State, state_of
+from runnel.model.columns import Column, Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """`items` are the stored columns as expressions over `node` (for a state: over keys and state)."""
+
+    node: Node
+    state: State | None
+    items: tuple[tuple[Column, Scalar], ...]
+    stored: dict[str, str]
+    layout: Layout
+
+
+def root_of(tree: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Root:
+    """Decide the storage of a tree whose output columns `outputs` the user calls `names`."""
+    aggregate, values, conditions = _peel(tree)
+    if aggregate is None:
+        return _linear_root(tree, outputs, names)
+    return _state_root(aggregate, [values[c.name] for c in outputs], conditions, outputs, names)
+
+
+def _peel(tree: Node) -> tuple[Aggregate | None, dict[str, Scalar], list[Scalar]]:
+    """Strip row-wise operators above a root aggregate, composing them into expressions over it."""
+    match tree:
+        case Aggregate():
+            return tree, {c.name: Scalar.column(c.name) for c in tree.columns}, []
+        case Project():
+            below, values, conditions = _peel(tree.input)
+            return below, {c.name: s.substitute(values) for c, s in tree.items}, conditions
+        case Filter():
+            below, values, conditions = _peel(tree.input)
+            own = [s.substitute(values) for s in tree.conjuncts]
+            return below, values, conditions + own
+        case _:
+            return None, {}, []
+
+
+def _linear_root(tree: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Root:
+    stored = tuple(Column(f"c{i}", column.type) for i, column in enumerate(outputs))
+    items = tuple((s, Scalar.column(o.name)) for s, o in zip(stored, outputs, strict=True))
+    visible = tuple((Column(name, s.type), s.name) for name, s in zip(names, stored, strict=True))
+    layout = Layout(stored, tuple(s.name for s in stored), visible)
+    return Root(tree, None, items, {}, layout)
+
+
+def _state_root(
+    node: Aggregate,
+    values: list[Scalar],
+    conditions: list[Scalar],
+    outputs: tuple[Column, ...],
+    names: tuple[str, ...],
+) -> Root:
+    state = state_of(node)
+    items: list[tuple[Column, Scalar]] = []
+
+    def store(type_: str, scalar: Scalar) -> str:
+        for known, value in items:
+            if value == scalar and known.type == type_:
+                return known.name
+        items.append((Column(f"c{len(items)}", type_), scalar))
+        return items[-1][0].name
+
+    stored = {k.name: store(k.type, Scalar.column(k.name)) for k in node.key_columns}
+    for column in state.columns:
+        stored[column.column.name] = store(column.column.type, Scalar.column(column.column.name))
+    shown = _conjunction([c.substitute(state.readout) for c in conditions])
+    visible = []
+    for output, value, name in zip(outputs, values, names, strict=True):
+        scalar = value.substitute(state.readout)
+        if shown is not None and scalar.bare_column is None:
+            # Computed only for groups that are shown: HAVING may be what guards the expression.
+            scalar = join(wrap("CASE WHEN ", shown, " THEN "), wrap("", scalar, " END"))
+        visible.append((Column(name, output.type), store(output.type, scalar)))
+    flag = store("boolean", shown) if shown is not None else None
+    layout = Layout(
+        stored=tuple(c for c, _ in items),
+        key=tuple(stored[k] for k in node.keys),
+        visible=tuple(visible),
+        visible_when=flag,
+        is_state=True,
+    )
+    return Root(node, state, tuple(items), stored, layout)
+
+
+def _conjunction(conditions: list[Scalar]) -> Scalar | None:
+    if not conditions:
+        return None
+    result = wrap("COALESCE((", conditions[0], ")")
+    for other in conditions[1:]:
+        result = join(result, wrap(" AND (", other, ")"))
+    return join(result, Scalar.constant(", FALSE)"))

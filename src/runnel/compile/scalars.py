@@ -1,0 +1,125 @@
+"""Expressions of the syntax tree to scalars of the operator tree.
+
+Columns are first replaced by marks (`resolve`), so that two spellings of the same column compare equal;
+`to_scalar` then cuts the text at the marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from runnel.algebra.scalar import Scalar
+from runnel.compile.scope import Scope, parts_of
+from runnel.errors import InvalidQuery, NotDifferentiable
+from runnel.model.columns import Column
+
+_MARK = re.compile(r"__rnmark_(\w+?)__")
+_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
+_GENERATOR_NAMES = frozenset({"stack", "json_tuple", "inline_outer", "variant_explode"})
+
+Fallback = Callable[[list[str]], exp.Expression | None]
+
+
+def mark(column: str) -> exp.Column:
+    """The syntax node that stands for a column of the operator tree."""
+    return exp.Column(this=exp.Identifier(this=f"__rnmark_{column}__", quoted=False))
+
+
+def marked(node: exp.Expression) -> str | None:
+    """The column a mark stands for."""
+    if isinstance(node, exp.Column):
+        match = _MARK.fullmatch(node.name)
+        return match.group(1) if match else None
+    return None
+
+
+def resolve(
+    node: exp.Expression, scope: Scope, aliases: Mapping[str, exp.Expression] | None = None
+) -> exp.Expression:
+    """A copy of the expression with every column replaced by its mark.
+
+    `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them.
+    """
+    check_expression(node)
+
+    def replace(inner: exp.Expression) -> exp.Expression:
+        if isinstance(inner, exp.Column) and marked(inner) is None:
+            return _lookup(inner, scope, aliases or {})
+        return inner
+
+    return node.copy().transform(replace)
+
+
+def to_scalar(node: exp.Expression) -> Scalar:
+    """The scalar for a resolved expression."""
+    text = node.sql("spark")
+    pieces: list[str] = []
+    columns: list[str] = []
+    position = 0
+    for match in _MARK.finditer(text):
+        pieces.append(text[position : match.start()])
+        columns.append(match.group(1))
+        position = match.end()
+    pieces.append(text[position:])
+    return Scalar(tuple(pieces), tuple(columns))
+
+
+def conjuncts(node: exp.Expression) -> list[exp.Expression]:
+    """Split an AND chain."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        return conjuncts(node.left) + conjuncts(node.right)
+    return [node]
+
+
+def column_type(columns: tuple[Column, ...], name: str) -> str:
+    return next(c.type for c in columns if c.name == name)
+
+
+def check_expression(node: exp.Expression) -> None:
+    """Refuse what the differential engine cannot keep inside an expression."""
+    for inner in node.walk():
+        if isinstance(inner, exp.Window):
+            raise NotDifferentiable(
+                f"the window function {inner.this.sql('spark')} OVER (...)",
+                hint="use refresh mode FULL or AUTO",
+            )
+        if isinstance(inner, (exp.Query, exp.Exists)) or inner.args.get("query"):
+            raise NotDifferentiable(
+                "a subquery inside an expression",
+                detail=f"found {_shorten(inner.sql('spark'))}",
+                hint="write it as a join, or use refresh mode FULL or AUTO",
+            )
+        if isinstance(inner, _GENERATORS) or inner.name.lower() in _GENERATOR_NAMES:
+            if isinstance(inner, exp.Func):
+                raise NotDifferentiable(
+                    f"the table function {_shorten(inner.sql('spark'))}",
+                    hint="use refresh mode FULL or AUTO",
+                )
+
+
+def _lookup(
+    column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expression]
+) -> exp.Expression:
+    parts = parts_of(column)
+    found = scope.resolve(parts)
+    if found is not None:
+        resolved, fields = found
+        node: exp.Expression = mark(resolved.name)
+        for field in fields:
+            node = exp.Dot(this=node, expression=exp.Identifier(this=field, quoted=True))
+        return node
+    if parts[0].lower() in aliases:
+        alias: exp.Expression = aliases[parts[0].lower()].copy()
+        for field in parts[1:]:
+            alias = exp.Dot(this=alias, expression=exp.Identifier(this=field, quoted=True))
+        return exp.Paren(this=alias) if not isinstance(alias, exp.Column) else alias
+    raise InvalidQuery(f"column {'.'.join(parts)} is not found in the FROM clause")
+
+
+def _shorten(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

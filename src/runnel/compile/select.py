@@ -1,0 +1,124 @@
+"""One SELECT: FROM, WHERE, grouping, HAVING, the select list, DISTINCT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
+from runnel.compile.grouping import build_grouping, is_grouped
+from runnel.compile.relation import Relation
+from runnel.compile.scalars import column_type, conjuncts, mark, resolve, to_scalar
+from runnel.compile.scope import Scope
+from runnel.errors import InvalidQuery, NotDifferentiable
+from runnel.model.columns import Column
+
+if TYPE_CHECKING:
+    from runnel.compile.build import Builder
+
+_REFUSED = {
+    "laterals": "LATERAL VIEW",
+    "windows": "a named window",
+    "qualify": "QUALIFY",
+    "pivots": "PIVOT",
+    "limit": "ORDER BY ... LIMIT",
+    "offset": "OFFSET",
+    "match": "MATCH_RECOGNIZE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """A resolved item of the select list and the name others may call it by."""
+
+    name: str | None
+    expression: exp.Expression
+
+
+def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
+    """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
+    for part, label in _REFUSED.items():
+        if select.args.get(part):
+            raise NotDifferentiable(label, hint="use refresh mode FULL or AUTO")
+    node, scope = _from(builder, select, ctes)
+    if where := select.args.get("where"):
+        node = Filter(node, tuple(to_scalar(resolve(c, scope)) for c in conjuncts(where.this)))
+    items = select_items(select, scope)
+    if is_grouped(select, items):
+        node, items, having = build_grouping(builder, select, node, scope, items)
+        if having is not None:
+            node = Filter(node, tuple(to_scalar(c) for c in conjuncts(having)))
+    elif select.args.get("having"):
+        raise NotDifferentiable("HAVING without aggregation")
+    node, columns = project(builder, node, [item.expression for item in items])
+    if select.args.get("distinct"):
+        if select.args["distinct"].args.get("on"):
+            raise NotDifferentiable("DISTINCT ON")
+        node = distinct(node)
+    names = (item.name for item in items)
+    return Relation(node, tuple(zip(names, columns, strict=True)))
+
+
+def project(
+    builder: Builder, node: Node, expressions: list[exp.Expression]
+) -> tuple[Node, tuple[Column, ...]]:
+    """Compute resolved expressions over a node; a bare column keeps its type without asking."""
+    scalars = [to_scalar(e) for e in expressions]
+    computed = [s for s in scalars if s.bare_column is None]
+    answers = iter(
+        builder.typer.types(node.columns, [s.render() for s in computed]) if computed else ()
+    )
+    columns = tuple(
+        builder.fresh(column_type(node.columns, s.bare_column) if s.bare_column else next(answers))
+        for s in scalars
+    )
+    return Project(node, tuple(zip(columns, scalars, strict=True))), columns
+
+
+def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
+    """Expand stars, resolve columns; an alias may be used by the items after it."""
+    items: list[SelectItem] = []
+    aliases: dict[str, exp.Expression] = {}
+    for node in select.expressions:
+        if (star := _star(node)) is not None:
+            items.extend(_expand(star, node, scope))
+            continue
+        expression = resolve(node.unalias(), scope, aliases)
+        name = node.alias or (node.name if isinstance(node, (exp.Column, exp.Dot)) else None)
+        items.append(SelectItem(name, expression))
+        if node.alias:
+            aliases[node.alias.lower()] = expression
+    return items
+
+
+def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tuple[Node, Scope]:
+    from_ = select.args.get("from_")
+    if from_ is None:
+        return OneRow(), Scope(())
+    return builder.joined(from_.this, select.args.get("joins") or [], ctes)
+
+
+def _star(node: exp.Expression) -> exp.Star | None:
+    if isinstance(node, exp.Star):
+        return node
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return node.this
+    return None
+
+
+def _expand(star: exp.Star, node: exp.Expression, scope: Scope) -> list[SelectItem]:
+    if star.args.get("replace") or star.args.get("rename"):
+        raise NotDifferentiable("* REPLACE or RENAME", hint="list the columns")
+    hidden = {e.name.lower() for e in star.args.get("except_") or ()}
+    qualifier = node.table if isinstance(node, exp.Column) else None
+    found = [
+        SelectItem(e.name, mark(e.column.name))
+        for e in scope.star(qualifier or None)
+        if (e.name or "").lower() not in hidden
+    ]
+    if not found:
+        raise InvalidQuery("* stands for no column here")
+    return found

@@ -1,0 +1,27 @@
+"""How the compiler learns types: it asks, and whoever runs it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from runnel.model.columns import Column
+
+
+class Typer(Protocol):
+    """Gives the Spark types of SQL expressions over typed columns."""
+
+    def types(self, columns: Sequence[Column], expressions: Sequence[str]) -> tuple[str, ...]: ...
+
+
+def decimal_parts(type_: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type's text."""
+    if not type_.startswith("decimal("):
+        return None
+    precision, scale = type_[len("decimal(") : -1].split(",")
+    return int(precision), int(scale)
+
+
+def has_floats(type_: str) -> bool:
+    """Whether values of the type contain float or double, whose -0.0 grouping would normalise."""
+    return "float" in type_ or "double" in type_

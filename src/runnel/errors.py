@@ -1,0 +1,102 @@
+"""The exception tree: what was found (primary), what was expected (detail), what to do (hint)."""
+
+from __future__ import annotations
+
+
+class RunnelError(Exception):
+    """Base of every error Runnel raises on purpose.
+
+    `primary` is lowercase without a full stop; `retryable` says whether the same call may succeed later.
+    """
+
+    code = "RUNNEL_ERROR"
+    retryable = False
+
+    def __init__(self, primary: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(primary)
+        self.primary = primary
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.primary]
+        if self.detail:
+            lines.append(f"detail: {self.detail}")
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class UserError(RunnelError):
+    """The statement, query or argument given by the user is wrong."""
+
+    code = "USER_ERROR"
+
+
+class InvalidQuery(UserError):
+    """The defining query cannot be parsed or does not fit its sources."""
+
+    code = "INVALID_QUERY"
+
+
+class NotDifferentiable(UserError):
+    """The query is valid, but a construct in it cannot be maintained differentially."""
+
+    code = "NOT_DIFFERENTIABLE"
+
+    def __init__(
+        self, construct: str, *, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(
+            f"{construct} cannot be maintained differentially", detail=detail, hint=hint
+        )
+        self.construct = construct
+
+
+class NotFound(UserError):
+    """A table that was named does not exist."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExists(UserError):
+    """The name is taken."""
+
+    code = "ALREADY_EXISTS"
+
+
+class InUse(UserError):
+    """Other stream tables depend on it."""
+
+    code = "IN_USE"
+
+
+class QueryFailed(UserError):
+    """The query is valid but failed while running (division by zero, overflow ...)."""
+
+    code = "QUERY_FAILED"
+
+
+class SourceError(RunnelError):
+    """A source is gone, unreadable, or has changed in a way the query no longer fits."""
+
+    code = "SOURCE_ERROR"
+
+
+class SystemFault(RunnelError):
+    """The environment failed: storage, Spark, the catalog database. Trying again may help."""
+
+    code = "SYSTEM_FAULT"
+    retryable = True
+
+
+class Busy(SystemFault):
+    """Someone else holds the table's lease."""
+
+    code = "BUSY"
+
+
+class InternalFault(RunnelError):
+    """An invariant of Runnel itself does not hold; the old contents were kept."""
+
+    code = "INTERNAL_FAULT"

@@ -1,0 +1,1 @@
+"""Everything that touches Spark and Delta: sessions, pinned reads, changes, traces."""

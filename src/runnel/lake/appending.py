@@ -1,0 +1,136 @@
+"""Adding one epoch to a trace: one Spark job that writes and counts, one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField, StructType
+
+from runnel.lake.commits import (
+    PROPERTIES,
+    Proposal,
+    Run,
+    TraceCommit,
+    commit,
+    newest_state,
+    write_run,
+)
+from runnel.lake.log import DeltaLog
+from runnel.lake.weights import with_trace_columns
+from runnel.model.columns import WEIGHT, Layout
+from runnel.model.failpoints import reach
+
+_ONE_FILE_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class AppendStats:
+    """How many rows an epoch inserted and deleted; `is_new` is False for a replay."""
+
+    rows_inserted: int
+    rows_deleted: int
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpoch:
+    """One epoch to be written: by append, or in place of everything before it."""
+
+    number: int
+    metadata: Mapping[str, Any] = field(hash=False)
+    overwrite: bool
+    rows_hint: int | None = None
+
+    @property
+    def point(self) -> str:
+        return "trace.replace" if self.overwrite else "trace.append"
+
+    def state(self, last: TraceCommit | None, stats: AppendStats) -> TraceCommit:
+        """The state of the trace once this epoch is committed."""
+        since = self.number if self.overwrite else last.since if last else self.number - 1
+        counts = (stats.rows_inserted, stats.rows_deleted)
+        return TraceCommit(-1, self.number, since, dict(self.metadata), *counts)
+
+
+def write_epoch(
+    log: DeltaLog, incarnation: str, layout: Layout, df: DataFrame, epoch: NewEpoch
+) -> AppendStats:
+    """Write and commit an epoch; one that is already there is left alone."""
+    last = newest_state(log)
+    if replay := _replay(last, epoch.number):
+        return replay
+    counts = Observation()
+    frame = with_trace_columns(df.observe(counts, *_counters()), layout, epoch.number)
+    if epoch.rows_hint is not None and epoch.rows_hint <= _ONE_FILE_ROWS:
+        frame = frame.coalesce(1)
+    if not log.is_local:
+        _write_by_delta(log, incarnation, frame, epoch, last)
+        return _counted(counts)
+    run = write_run(frame, log)
+    reach(f"{epoch.point}.written")
+    stats = _counted(counts)
+    if not _commit_run(log, incarnation, run, epoch, (frame.schema, stats)):
+        run.discard()
+        return _replay(newest_state(log), epoch.number) or AppendStats(0, 0, is_new=False)
+    reach(f"{epoch.point}.committed")
+    return stats
+
+
+def _commit_run(
+    log: DeltaLog,
+    incarnation: str,
+    run: Run,
+    epoch: NewEpoch,
+    written: tuple[StructType, AppendStats],
+) -> bool:
+    schema, stats = written
+    adds = run.adds(data_change=True)
+
+    def propose(last: TraceCommit | None) -> Proposal | None:
+        if last is not None and last.epoch >= epoch.number:
+            return None
+        state = epoch.state(last, stats)
+        return Proposal(adds, state, overwrite=epoch.overwrite, app_id=incarnation)
+
+    return commit(log, _nullable_json(schema), propose)
+
+
+def _write_by_delta(
+    log: DeltaLog, incarnation: str, frame: DataFrame, epoch: NewEpoch, last: TraceCommit | None
+) -> None:
+    # Slower by a second, but goes wherever Spark can write.
+    writer = frame.write.format("delta").mode("overwrite" if epoch.overwrite else "append")
+    options = {
+        "txnAppId": incarnation,
+        "txnVersion": str(epoch.number),
+        "userMetadata": epoch.state(last, AppendStats(0, 0)).to_json(),
+        **(PROPERTIES if last is None else {}),
+    }
+    writer.options(**options).save(log.path)
+
+
+def _replay(last: TraceCommit | None, epoch: int) -> AppendStats | None:
+    if last is None or last.epoch < epoch:
+        return None
+    if last.epoch > epoch:
+        return AppendStats(0, 0, is_new=False)
+    return AppendStats(last.rows_inserted, last.rows_deleted, is_new=False)
+
+
+def _counters() -> tuple[Column, Column]:
+    weight = sf.col(WEIGHT)
+    inserted = sf.coalesce(sf.sum(sf.when(weight > 0, weight)), sf.lit(0))
+    deleted = sf.coalesce(sf.sum(sf.when(weight < 0, -weight)), sf.lit(0))
+    return inserted.alias("inserted"), deleted.alias("deleted")
+
+
+def _counted(counts: Observation) -> AppendStats:
+    return AppendStats(int(counts.get["inserted"]), int(counts.get["deleted"]))
+
+
+def _nullable_json(schema: StructType) -> str:
+    return StructType([StructField(f.name, f.dataType, True) for f in schema]).json()

@@ -1,0 +1,252 @@
+"""What changed in a Delta table between two versions: whether it can be told, and the rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType, StructField
+
+from runnel.lake.evolution import schema_conflict
+from runnel.lake.log import Commit, DeltaLog, FileAction, HistoryLost, Snapshot
+from runnel.lake.reading import is_plain, read_version, scan_files, union_all
+from runnel.model.frontier import Pin
+from runnel.model.names import quote
+
+CHANGE_WEIGHT = "__w"
+_CHANGE_TYPE = "_change_type"
+_WEIGHT_OF_CHANGE = (
+    f"CASE WHEN {_CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
+)
+_FOOTERS = 64
+_BYTES_PER_ROW = 16
+
+
+class ChangeKind(StrEnum):
+    """How a source got from one version to another."""
+
+    NONE = "none"
+    ROWS = "rows"
+    LOST = "lost"
+    REPLACED = "replaced"
+    SCHEMA = "schema"
+
+
+class Way(StrEnum):
+    """How the changed rows are read."""
+
+    FILES = "files"
+    FEED = "feed"
+    VERSIONS = "versions"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeInfo:
+    """The change of one source over (after, upto], before reading any of it.
+
+    `rows` is an upper estimate from statistics.
+    """
+
+    kind: ChangeKind
+    after: int
+    upto: int
+    rows: int = 0
+    insert_only: bool = False
+    reason: str | None = None
+    way: Way = Way.FILES
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """Files whose rows count +1 (added), -1 (removed), or as their change type says (cdc)."""
+
+    added: tuple[FileAction, ...]
+    removed: tuple[FileAction, ...]
+    cdc: tuple[FileAction, ...]
+
+
+def inspect(log: DeltaLog, old: Pin, new_version: int, columns: Iterable[str]) -> ChangeInfo:
+    """Classify the change since a pin, for a query that uses these columns. Runs no Spark job."""
+    after = old.version
+    try:
+        if new_version < after or log.table_id(new_version) != old.identity:
+            return _replaced(after, new_version)
+        commits = log.commits(after, new_version)
+        if any(c.metadata and c.metadata["id"] != old.identity for c in commits):
+            return _replaced(after, new_version)
+        if conflict := schema_conflict(log, after, commits, columns):
+            return ChangeInfo(ChangeKind.SCHEMA, after, new_version, reason=conflict)
+        if not any(_is_data_change(commit) for commit in commits):
+            return ChangeInfo(ChangeKind.NONE, after, new_version)
+        return _inspect_rows(log, after, new_version, commits)
+    except HistoryLost as lost:
+        return ChangeInfo(ChangeKind.LOST, after, new_version, reason=lost.primary)
+
+
+def read_changes(
+    spark: SparkSession, log: DeltaLog, after: int, upto: int, columns: Sequence[str]
+) -> DataFrame:
+    """The changed rows over (after, upto]: the columns asked for and `__w`, not netted."""
+    commits = log.commits(after, upto)
+    match _way(log, after, upto, commits):
+        case Way.FILES:
+            frames = _file_frames(spark, log.snapshot(upto), net_files(commits))
+        case Way.FEED:
+            frames = [_feed(spark, log, after, upto)]
+        case Way.VERSIONS:
+            new, old = read_version(spark, log, upto), read_version(spark, log, after)
+            frames = [new.withColumn(CHANGE_WEIGHT, sf.lit(1).cast("bigint"))]
+            frames.append(old.withColumn(CHANGE_WEIGHT, sf.lit(-1).cast("bigint")))
+    wanted = [sf.col(quote(name)).alias(name) for name in columns]
+    return union_all([frame.select(*wanted, CHANGE_WEIGHT) for frame in frames])
+
+
+def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> ChangeInfo:
+    way = _way(log, after, upto, commits)
+    match way:
+        case Way.FILES:
+            change = net_files(commits)
+        case Way.FEED:
+            change = _all_files(commits)
+        case Way.VERSIONS:
+            change = _both_versions(log, after, upto)
+    missing = _first_missing(change)
+    if missing is not None:
+        reason = f"a file that the change needs is gone: {os.path.basename(missing)}"
+        return ChangeInfo(ChangeKind.LOST, after, upto, reason=reason, way=way)
+    rows = _estimate_rows(log, after, change)
+    if way is Way.FILES and not (change.added or change.removed or change.cdc):
+        return ChangeInfo(ChangeKind.NONE, after, upto)
+    insert_only = not change.removed and not change.cdc
+    return ChangeInfo(ChangeKind.ROWS, after, upto, rows, insert_only, way=way)
+
+
+def _way(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way:
+    end = log.snapshot(upto)
+    changed = any(commit.metadata or commit.protocol for commit in commits)
+    starts = [end, log.snapshot(after)] if changed else [end]
+    if all(is_plain(snapshot) for snapshot in starts):
+        return Way.FILES
+    feeds = [s.configuration.get("delta.enableChangeDataFeed") == "true" for s in starts]
+    feeds += [
+        c.metadata.get("configuration", {}).get("delta.enableChangeDataFeed") == "true"
+        for c in commits
+        if c.metadata
+    ]
+    # The feed of a table with column mapping fails when the range crosses a schema change.
+    is_mapped = end.configuration.get("delta.columnMapping.mode", "none") != "none"
+    return Way.FEED if all(feeds) and not (is_mapped and changed) else Way.VERSIONS
+
+
+def net_files(commits: Sequence[Commit]) -> FileChange:
+    """Added minus removed files; a commit with change data speaks through that alone."""
+    net: Counter[str] = Counter()
+    actions: dict[str, FileAction] = {}
+    cdc: list[FileAction] = []
+    for commit in commits:
+        if commit.cdc:
+            cdc += commit.cdc
+            continue
+        for weight, group in ((1, commit.adds), (-1, commit.removes)):
+            for action in group:
+                if action.data_change:
+                    net[action.path] += weight
+                    _remember(actions, action)
+    return FileChange(
+        tuple(actions[path] for path, n in net.items() if n > 0),
+        tuple(actions[path] for path, n in net.items() if n < 0),
+        tuple(cdc),
+    )
+
+
+def _all_files(commits: Sequence[Commit]) -> FileChange:
+    added: list[FileAction] = []
+    removed: list[FileAction] = []
+    cdc: list[FileAction] = []
+    for commit in commits:
+        if commit.cdc:
+            cdc += commit.cdc
+        else:
+            added += [a for a in commit.adds if a.data_change]
+            removed += [a for a in commit.removes if a.data_change]
+    return FileChange(tuple(added), tuple(removed), tuple(cdc))
+
+
+def _both_versions(log: DeltaLog, after: int, upto: int) -> FileChange:
+    def live(version: int) -> tuple[FileAction, ...]:
+        files = log.snapshot(version).files
+        return tuple(FileAction(f.path, f.size, f.rows, True) for f in files)
+
+    return FileChange(live(upto), live(after), ())
+
+
+def _remember(actions: dict[str, FileAction], action: FileAction) -> None:
+    known = actions.get(action.path)
+    if known is None or known.rows is None:
+        actions[action.path] = action
+
+
+def _is_data_change(commit: Commit) -> bool:
+    return bool(commit.cdc) or any(a.data_change for a in (*commit.adds, *commit.removes))
+
+
+def _first_missing(change: FileChange) -> str | None:
+    for action in (*change.added, *change.removed, *change.cdc):
+        if not os.path.exists(action.path):
+            return action.path
+    return None
+
+
+def _estimate_rows(log: DeltaLog, after: int, change: FileChange) -> int:
+    known: dict[str, int | None] = {}
+    if any(action.rows is None for action in change.removed):
+        known = {file.path: file.rows for file in log.snapshot(after).files}
+    sides = Counter(a.path for a in (*change.added, *change.removed))
+    total = sum(_rows_of_cdc(action, n) for n, action in enumerate(change.cdc))
+    for action in (*change.added, *change.removed):
+        rows = action.rows if action.rows is not None else known.get(action.path)
+        if rows is None:
+            rows = action.size // _BYTES_PER_ROW
+        # A file on both sides only got another deletion vector.
+        total += action.deleted_rows if sides[action.path] > 1 else rows
+    return total
+
+
+def _rows_of_cdc(action: FileAction, position: int) -> int:
+    # The log has no statistics for change files; a footer costs less than a millisecond.
+    if position < _FOOTERS:
+        return int(pq.read_metadata(action.path).num_rows)
+    return action.size // _BYTES_PER_ROW
+
+
+def _file_frames(spark: SparkSession, snapshot: Snapshot, change: FileChange) -> list[DataFrame]:
+    frames = []
+    for weight, actions in ((1, change.added), (-1, change.removed)):
+        if actions or weight == 1:
+            frame = scan_files(spark, snapshot, [action.path for action in actions])
+            frames.append(frame.withColumn(CHANGE_WEIGHT, sf.lit(weight).cast("bigint")))
+    if change.cdc:
+        extra = [StructField(_CHANGE_TYPE, StringType())]
+        frame = scan_files(spark, snapshot, [action.path for action in change.cdc], extra)
+        frames.append(frame.withColumn(CHANGE_WEIGHT, sf.expr(_WEIGHT_OF_CHANGE)))
+    # An empty scan is there only to give the schema when nothing else does.
+    return frames[1:] if not change.added and len(frames) > 1 else frames
+
+
+def _feed(spark: SparkSession, log: DeltaLog, after: int, upto: int) -> DataFrame:
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", after + 1).option("endingVersion", upto)
+    return reader.load(log.path).withColumn(CHANGE_WEIGHT, sf.expr(_WEIGHT_OF_CHANGE))
+
+
+def _replaced(after: int, upto: int) -> ChangeInfo:
+    reason = "the table was replaced by another one"
+    if upto < after:
+        reason = f"the table went back from version {after} to {upto}"
+    return ChangeInfo(ChangeKind.REPLACED, after, upto, reason=reason)

@@ -1,0 +1,208 @@
+"""Commits to a trace: Spark writes Parquet files beside the table, delta-rs adds them to its log.
+
+Delta's own writer takes about a second for five rows; this way takes a seventh of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import (
+    AddAction,
+    RemoveAction,
+    Transaction,
+    create_table_with_add_actions,
+)
+from pyspark.sql import DataFrame
+
+from runnel.errors import Busy, SourceError
+from runnel.lake.log import DataFile, DeltaLog
+from runnel.model.columns import EPOCH, KEY, WEIGHT
+
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "false",
+    "delta.dataSkippingNumIndexedCols": "3",
+}
+_ATTEMPTS = 20
+_ENVELOPE = "runnel"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCommit:
+    """The newest state of a trace, as its log tells it.
+
+    `since` is the oldest epoch that can still be told apart; `metadata` is what the refresh of
+    `epoch` recorded, also after a compaction.
+    """
+
+    version: int
+    """The Delta version the log was read at."""
+    epoch: int
+    since: int
+    metadata: dict[str, Any] = field(hash=False)
+    rows_inserted: int = 0
+    rows_deleted: int = 0
+
+    def to_json(self) -> str:
+        counts = [self.rows_inserted, self.rows_deleted]
+        return json.dumps({_ENVELOPE: [self.epoch, self.since, *counts], "metadata": self.metadata})
+
+    @staticmethod
+    def from_json(version: int, text: str | None) -> TraceCommit | None:
+        if not text or _ENVELOPE not in text:
+            return None
+        data = json.loads(text)
+        epoch, since, inserted, deleted = data[_ENVELOPE]
+        return TraceCommit(version, epoch, since, data["metadata"], inserted, deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a writer wants to commit on top of the state it was shown."""
+
+    adds: list[AddAction]
+    state: TraceCommit
+    removes: list[RemoveAction] = field(default_factory=list)
+    overwrite: bool = False
+    app_id: str | None = None
+
+
+def state_at(log: DeltaLog, version: int) -> TraceCommit | None:
+    """The state at a version; commits that are not ours (a manual OPTIMIZE) are passed over."""
+    for earlier in range(version, -1, -1):
+        if state := TraceCommit.from_json(version, log.user_metadata(earlier)):
+            return state
+    return None
+
+
+def newest_state(log: DeltaLog) -> TraceCommit | None:
+    """The state at the newest version, or None when there is no table."""
+    try:
+        version = log.latest_version()
+    except SourceError:
+        return None
+    return state_at(log, version)
+
+
+def write_run(frame: DataFrame, log: DeltaLog) -> Run:
+    """Write a frame into a new folder inside the table; until committed it is invisible."""
+    folder = f"run-{uuid.uuid4().hex[:16]}"
+    run = Run(os.path.join(log.path, folder))
+    writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    try:
+        writer.option("mapreduce.fileoutputcommitter.algorithm.version", "2").parquet(run.folder)
+    except BaseException:
+        run.discard()
+        raise
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A folder of files that one write made."""
+
+    folder: str
+
+    def adds(self, data_change: bool) -> list[AddAction]:
+        names = sorted(os.listdir(self.folder))
+        paths = [os.path.join(self.folder, n) for n in names if n.endswith(".parquet")]
+        found = [_add_action(path, data_change) for path in paths]
+        return [action for action in found if action is not None]
+
+    def discard(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def commit(
+    log: DeltaLog,
+    schema_json: str,
+    propose: Callable[[TraceCommit | None], Proposal | None],
+) -> bool:
+    """Commit what `propose` makes of the newest state; False when it has nothing to add.
+
+    The metadata depends on the state it follows, so delta-rs must not rebase it by itself: when
+    someone was faster, ask again.
+    """
+    for _ in range(_ATTEMPTS):
+        table = _open(log)
+        state = None if table is None else state_at(log, table.version())
+        proposal = propose(state)
+        if proposal is None:
+            return False
+        if _try_commit(log, table, proposal, schema_json):
+            return True
+    raise Busy(f"{log.path} is being written by someone else", detail=f"{_ATTEMPTS} attempts")
+
+
+def remove_action(log: DeltaLog, file: DataFile) -> RemoveAction:
+    """Take a file out of the table without changing what the table means."""
+    path = os.path.relpath(file.path, log.path)
+    return RemoveAction(path, False, int(time.time() * 1000), file.size)
+
+
+def _try_commit(
+    log: DeltaLog, table: DeltaTable | None, proposal: Proposal, schema_json: str
+) -> bool:
+    state = proposal.state
+    properties = CommitProperties(
+        custom_metadata={"userMetadata": state.to_json()},
+        max_commit_retries=0,
+        app_transactions=[Transaction(proposal.app_id, state.epoch)] if proposal.app_id else None,
+    )
+    schema = Schema.from_json(schema_json)
+    try:
+        if table is None:
+            create_table_with_add_actions(
+                log.path, schema, proposal.adds, configuration=dict[str, str | None](PROPERTIES),
+                commit_properties=properties,
+            )  # fmt: skip
+        else:
+            mode = "overwrite" if proposal.overwrite else "append"
+            actions: list[AddAction | RemoveAction] = [*proposal.adds, *proposal.removes]
+            table.create_write_transaction(actions, mode, schema, commit_properties=properties)
+    except CommitFailedError:
+        return False
+    except DeltaError:
+        if table is None and _open(log) is not None:
+            return False
+        raise
+    return True
+
+
+def _open(log: DeltaLog) -> DeltaTable | None:
+    try:
+        return DeltaTable(log.path)
+    except TableNotFoundError:
+        return None
+
+
+def _add_action(path: str, data_change: bool) -> AddAction | None:
+    footer = pq.read_metadata(path)
+    if footer.num_rows == 0:
+        return None
+    status = os.stat(path)
+    relative = os.path.join(os.path.basename(os.path.dirname(path)), os.path.basename(path))
+    stats = json.dumps({"numRecords": footer.num_rows, **_ranges(footer)})
+    modified = status.st_mtime_ns // 1_000_000
+    return AddAction(relative, status.st_size, {}, modified, data_change, stats)
+
+
+def _ranges(footer: Any) -> Mapping[str, dict[str, int]]:
+    low: dict[str, int] = {}
+    high: dict[str, int] = {}
+    for group in range(footer.num_row_groups):
+        for position, name in enumerate((KEY, WEIGHT, EPOCH)):
+            statistics = footer.row_group(group).column(position).statistics
+            low[name] = min(low.get(name, statistics.min), statistics.min)
+            high[name] = max(high.get(name, statistics.max), statistics.max)
+    return {"minValues": low, "maxValues": high, "nullCount": dict.fromkeys(low, 0)}

@@ -1,0 +1,135 @@
+"""Compaction: the epochs up to `since` become one netted run, and nothing changes logically."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from runnel.errors import InternalFault
+from runnel.lake.commits import (
+    Proposal,
+    TraceCommit,
+    commit,
+    remove_action,
+    state_at,
+    write_run,
+)
+from runnel.lake.log import DataFile, DeltaLog, Snapshot
+from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
+from runnel.model.failpoints import reach
+
+_FILE_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class CompactStats:
+    """What a compaction did; `is_done` is False when there was nothing to do or others did it."""
+
+    files_before: int
+    files_after: int
+    rows_before: int
+    rows_after: int
+    is_done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The files of a snapshot that hold the epochs up to `since`, all of them and nothing else."""
+
+    log: DeltaLog
+    snapshot: Snapshot
+    files: Sequence[DataFile]
+    since: int
+    metadata: Mapping[str, Any] = field(hash=False)
+
+    def left_alone(self) -> CompactStats:
+        count, rows = len(self.files), _rows(self.files)
+        return CompactStats(count, count, rows, rows, is_done=False)
+
+
+def compact(task: Task, layout: Layout, netted: Callable[[], DataFrame]) -> CompactStats:
+    """Rewrite the task's files, whose netted rows `netted` gives, without a data change."""
+    last = state_at(task.log, task.snapshot.version)
+    if last is None or task.since <= last.since:
+        return task.left_alone()
+    _check(task, last)
+    frame = _arranged(netted(), layout, task.since, _file_count(task.files))
+    if not task.log.is_local:
+        return _rewrite_by_delta(task, frame, last)
+    run = write_run(frame, task.log)
+    reach("trace.compact.written")
+    adds = run.adds(data_change=False)
+    if not _commit(task, adds):
+        run.discard()
+        return task.left_alone()
+    reach("trace.compact.committed")
+    after = sum(json.loads(action.stats)["numRecords"] for action in adds)
+    return CompactStats(len(task.files), len(adds), _rows(task.files), after)
+
+
+def _commit(task: Task, adds: list[AddAction]) -> bool:
+    wanted = {file.path for file in task.files}
+
+    def propose(last: TraceCommit | None) -> Proposal | None:
+        if last is None:
+            return None
+        live = task.log.snapshot(last.version).files
+        if not wanted <= {file.path for file in live}:
+            return None
+        removes = [remove_action(task.log, file) for file in task.files]
+        return Proposal(adds, _state(task, last), removes)
+
+    return commit(task.log, task.snapshot.schema_json, propose)
+
+
+def _rewrite_by_delta(task: Task, frame: DataFrame, last: TraceCommit) -> CompactStats:
+    # Delta refuses dataChange=false together with a filter; nobody reads a trace's dataChange.
+    writer = frame.write.format("delta").mode("overwrite")
+    writer = writer.option("replaceWhere", f"{EPOCH} <= {task.since}")
+    writer.option("userMetadata", _state(task, last).to_json()).save(task.log.path)
+    live = task.log.snapshot(task.log.latest_version()).files
+    written = [file for file in live if file.maximum.get(EPOCH, 0) <= task.since]
+    return CompactStats(len(task.files), len(written), _rows(task.files), _rows(written))
+
+
+def _state(task: Task, last: TraceCommit) -> TraceCommit:
+    # The last refresh stays the last commit's subject: its frontier must be found here.
+    extra = {"compaction": dict(task.metadata)} if task.metadata else {}
+    return replace(last, since=task.since, metadata=last.metadata | extra)
+
+
+def _check(task: Task, last: TraceCommit) -> None:
+    if task.since > last.epoch:
+        raise InternalFault(f"compaction to epoch {task.since}, but the newest is {last.epoch}")
+    for file in task.files:
+        if file.maximum.get(EPOCH, task.since) > task.since:
+            raise InternalFault(f"{file.path} holds epochs on both sides of {task.since}")
+
+
+def _arranged(rows: DataFrame, layout: Layout, since: int, files: int) -> DataFrame:
+    """Trace columns with weight +1, each file a range of `__key`."""
+    weight, epoch = sf.lit(1).cast("bigint"), sf.lit(since).cast("bigint")
+    stored = [column.name for column in layout.stored]
+    frame = rows.select(KEY, weight.alias(WEIGHT), epoch.alias(EPOCH), *stored)
+    if not layout.key:
+        return frame.repartition(files)
+    if files == 1:
+        return frame.coalesce(1).sortWithinPartitions(KEY)
+    # A hash is spread evenly: cutting its range needs no sampling pass over the data.
+    position = sf.floor((sf.col(KEY) / sf.lit(2.0**64) + 0.5) * files)
+    place = sf.least(position, sf.lit(files - 1)).cast("int")
+    return frame.repartitionById(files, place).sortWithinPartitions(KEY)
+
+
+def _file_count(files: Sequence[DataFile]) -> int:
+    return max(1, -(-sum(file.size for file in files) // _FILE_BYTES))
+
+
+def _rows(files: Sequence[DataFile]) -> int:
+    return sum(file.rows or 0 for file in files)

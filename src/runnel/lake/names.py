@@ -1,0 +1,161 @@
+"""Names of tables: keeping an embedded session's catalog in step with the folder, and look-ups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+
+from runnel.errors import SourceError
+from runnel.lake.translate import translate
+from runnel.model.names import TableName, quote
+
+_DETAILS = "# Detailed Table Information"
+
+
+class TableKind(StrEnum):
+    """What a name stands for in Spark's catalog."""
+
+    MISSING = "missing"
+    DELTA = "delta"
+    VIEW = "view"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """What Spark's catalog says about a name."""
+
+    kind: TableKind
+    location: str | None = None
+    provider: str | None = None
+    view_text: str | None = None
+
+
+def sync_tables(spark: SparkSession, warehouse: Path, known: dict[str, TableName]) -> None:
+    """Register Delta tables that appeared under the warehouse, drop those that are gone.
+
+    `known` is what earlier calls registered, by table key; it is updated. Costs a directory
+    listing when nothing changed.
+    """
+    present = {name.key: name for name in _delta_folders(warehouse)}
+    for key in known.keys() - present.keys():
+        spark.sql(f"DROP TABLE IF EXISTS {known.pop(key).sql}")
+    for key in present.keys() - known.keys():
+        _register(spark, present[key])
+        known[key] = present[key]
+
+
+def describe(spark: SparkSession, name: TableName) -> TableInfo:
+    """What a name stands for."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name.sql}").collect()
+    except AnalysisException as error:
+        if "NOT_FOUND" in (error.getCondition() or ""):
+            return TableInfo(TableKind.MISSING)
+        raise translate(error) from error
+    return _info(_details(rows))
+
+
+def locate(spark: SparkSession, name: TableName) -> str | None:
+    """Where a Delta table is stored; None when nothing has the name."""
+    info = describe(spark, name)
+    match info.kind:
+        case TableKind.MISSING:
+            return None
+        case TableKind.DELTA:
+            return info.location
+        case TableKind.VIEW:
+            raise SourceError(f"{name} is a view, not a Delta table")
+        case TableKind.OTHER:
+            raise SourceError(
+                f"{name} is not a Delta table",
+                detail=f"its provider is {info.provider or 'unknown'}",
+                hint=f"copy it into one: CREATE TABLE ... USING delta AS SELECT * FROM {name}",
+            )
+
+
+def publish_view(spark: SparkSession, name: TableName, sql: str) -> None:
+    """Create or replace a permanent view."""
+    if name.schema.lower() != "default":
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.schema)}")
+    spark.sql(f"CREATE OR REPLACE VIEW {name.sql} AS {sql}")
+
+
+def register_location(spark: SparkSession, name: TableName, location: str) -> None:
+    """Know a Delta table that lies elsewhere by a name."""
+    if name.schema.lower() != "default":
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.schema)}")
+    escaped = location.replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{escaped}'")
+
+
+def retract_view(spark: SparkSession, name: TableName) -> None:
+    """Drop a view, when it is there."""
+    try:
+        spark.sql(f"DROP VIEW IF EXISTS {name.sql}")
+    except AnalysisException as error:
+        if "SCHEMA_NOT_FOUND" not in (error.getCondition() or ""):
+            raise translate(error) from error
+
+
+def _delta_folders(warehouse: Path) -> Iterator[TableName]:
+    for entry in _folders(warehouse):
+        if entry.name.endswith(".db"):
+            for table in _folders(Path(entry.path)):
+                if _is_delta(table):
+                    yield TableName(entry.name.removesuffix(".db"), table.name)
+        elif _is_delta(entry):
+            yield TableName("default", entry.name)
+
+
+def _folders(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _is_delta(entry: os.DirEntry[str]) -> bool:
+    # The first commit makes the table; an empty log folder is a create that is still under way.
+    return os.path.exists(os.path.join(entry.path, "_delta_log", f"{0:020d}.json")) or any(
+        name.endswith((".json", ".checkpoint.parquet"))
+        for name in _names(os.path.join(entry.path, "_delta_log"))
+    )
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _register(spark: SparkSession, name: TableName) -> None:
+    if name.schema.lower() != "default":
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.schema)}")
+    # Without LOCATION the table is managed, so that DROP TABLE here deletes it for everyone.
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta")
+
+
+def _details(rows: list[Row]) -> dict[str, str]:
+    # A column may be called "Location" too: only what follows the heading counts.
+    keys = [row[0] for row in rows]
+    if _DETAILS not in keys:
+        return {}
+    start = len(keys) - keys[::-1].index(_DETAILS)
+    return {row[0]: row[1] for row in rows[start:]}
+
+
+def _info(details: dict[str, str]) -> TableInfo:
+    if "View Text" in details or details.get("Type") == "VIEW" or not details:
+        return TableInfo(TableKind.VIEW, view_text=details.get("View Text"))
+    provider = details.get("Provider", "").lower()
+    kind = TableKind.DELTA if provider == "delta" else TableKind.OTHER
+    return TableInfo(kind, details.get("Location"), provider)

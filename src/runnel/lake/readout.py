@@ -1,0 +1,39 @@
+"""The readout: a trace's rows as the user sees them, as a plan and as SQL text."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from runnel.lake.weights import copies_sql, is_groupable
+from runnel.model.columns import KEY, WEIGHT, Layout
+from runnel.model.names import quote
+
+
+def visible(rows: DataFrame, layout: Layout) -> DataFrame:
+    """The user's columns over netted stored rows."""
+    if layout.visible_when is not None:
+        rows = rows.where(sf.expr(layout.visible_when))
+    return rows.select(*(sf.expr(sql).alias(column.name) for column, sql in layout.visible))
+
+
+def sql(path: str, layout: Layout) -> str:
+    """A query over the newest version of the trace at `path`."""
+    shown = ", ".join(f"{text} AS {quote(column.name)}" for column, text in layout.visible)
+    where = f" WHERE {layout.visible_when}" if layout.visible_when is not None else ""
+    return f"SELECT {shown} FROM ({_netted(f'delta.{quote(path)}', layout)}){where}"
+
+
+def _netted(table: str, layout: Layout) -> str:
+    names = ", ".join(quote(column.name) for column in layout.stored)
+    if not is_groupable(layout.stored):
+        return f"SELECT {names} FROM {table} LATERAL VIEW explode({copies_sql(WEIGHT)}) AS __copy"
+    touched = f"(SELECT DISTINCT {KEY} FROM {table} WHERE {WEIGHT} < 0)"
+    summed = (
+        f"SELECT {names}, sum({WEIGHT}) AS {WEIGHT} FROM {table} "
+        f"LEFT SEMI JOIN {touched} USING ({KEY}) GROUP BY {names} HAVING sum({WEIGHT}) <> 0"
+    )
+    return (
+        f"SELECT {names} FROM {table} LEFT ANTI JOIN {touched} USING ({KEY}) UNION ALL "
+        f"SELECT {names} FROM ({summed}) LATERAL VIEW explode({copies_sql(WEIGHT)}) AS __copy"
+    )

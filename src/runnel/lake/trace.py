@@ -1,0 +1,190 @@
+"""A trace: the append-only Delta table of weighted rows in which a stream table is stored."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from runnel.errors import SourceError
+from runnel.lake import compaction, readout, weights
+from runnel.lake.appending import AppendStats, NewEpoch, write_epoch
+from runnel.lake.commits import TraceCommit, newest_state
+from runnel.lake.compaction import CompactStats
+from runnel.lake.log import DataFile, DeltaLog, HistoryLost, Snapshot
+from runnel.lake.reading import has_plain_paths, scan_files
+from runnel.lake.vacuum import vacuum
+from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
+
+__all__ = ["AppendStats", "CompactStats", "Trace", "TraceCommit"]
+
+_DAY = timedelta(hours=24)
+
+
+class Trace:
+    """One trace at one path; `incarnation` names this life of the stream table."""
+
+    def __init__(self, path: str, incarnation: str, layout: Layout) -> None:
+        self.log = DeltaLog(path)
+        self.path = self.log.path
+        self.incarnation = incarnation
+        self.layout = layout
+
+    def exists(self) -> bool:
+        """Whether anything was ever committed."""
+        try:
+            self.log.latest_version()
+        except SourceError:
+            return False
+        return True
+
+    def last_commit(self) -> TraceCommit | None:
+        """The newest epoch and what its refresh recorded, from the log."""
+        return newest_state(self.log)
+
+    def append(
+        self, spark: SparkSession, df: DataFrame, epoch: int, metadata: Mapping[str, Any],
+        rows_hint: int | None = None,
+    ) -> AppendStats:  # fmt: skip
+        """Add one epoch: `df` has the stored columns and `__weight`, netted, in one commit.
+
+        An epoch that is already there is left alone. `rows_hint` lets a small result be one file.
+        """
+        new = NewEpoch(epoch, metadata, overwrite=False, rows_hint=rows_hint)
+        return write_epoch(self.log, self.incarnation, self.layout, df, new)
+
+    def replace(
+        self, spark: SparkSession, df: DataFrame, epoch: int, metadata: Mapping[str, Any],
+        rows_hint: int | None = None,
+    ) -> AppendStats:  # fmt: skip
+        """Like append, but everything before goes in the same commit; history starts here."""
+        new = NewEpoch(epoch, metadata, overwrite=True, rows_hint=rows_hint)
+        return write_epoch(self.log, self.incarnation, self.layout, df, new)
+
+    def contents(self, spark: SparkSession, epoch: int) -> DataFrame:
+        """All rows up to an epoch, weighted and not summed."""
+        return self.contents_for_keys(spark, epoch, None)
+
+    def contents_for_keys(
+        self, spark: SparkSession, epoch: int, keys: Sequence[int] | None
+    ) -> DataFrame:
+        """Like contents, without the files that cannot hold any of the keys (a superset)."""
+        self._require(epoch, "contents")
+        snapshot, files = self._files(None, epoch)
+        if keys is not None:
+            ordered = sorted(keys)
+            files = [file for file in files if _may_hold(file, ordered)]
+        return self._scan(spark, snapshot, files).where(sf.col(EPOCH) <= epoch)
+
+    def window(self, spark: SparkSession, after: int, upto: int) -> DataFrame:
+        """The change over (after, upto], weighted and not summed."""
+        self._require(after, "changes")
+        snapshot, files = self._files(after, upto)
+        frame = self._scan(spark, snapshot, files)
+        return frame.where((sf.col(EPOCH) > after) & (sf.col(EPOCH) <= upto))
+
+    def window_rows(self, after: int, upto: int) -> int:
+        """An upper bound of the rows in a window, from statistics."""
+        return _rows(self._files(after, upto)[1])
+
+    def row_estimate(self, epoch: int) -> int:
+        """An upper bound of the stored rows up to an epoch, from statistics."""
+        return _rows(self._files(None, epoch)[1])
+
+    def file_count(self, epoch: int) -> int:
+        """How many files a read up to an epoch opens."""
+        return len(self._files(None, epoch)[1])
+
+    def negative_rows(self, epoch: int) -> int:
+        """An upper bound of the rows with a negative weight: 0 means reads need no summing."""
+        return _rows(_negative(self._files(None, epoch)[1]))
+
+    def readout(self, spark: SparkSession, epoch: int | None = None) -> DataFrame:
+        """What the user sees at an epoch (None: the newest)."""
+        last = self._last()
+        upto = last.epoch if epoch is None else epoch
+        self._require(upto, "contents")
+        snapshot, files = self._files(None, upto)
+        return readout.visible(self._netted(spark, snapshot, files, upto), self.layout)
+
+    def readout_sql(self) -> str:
+        """The readout of whatever is newest, as SQL text for a permanent view."""
+        return readout.sql(self.path, self.layout)
+
+    def compact(
+        self, spark: SparkSession, since: int, metadata: Mapping[str, Any] | None = None
+    ) -> CompactStats:
+        """Rewrite the epochs up to `since` as one netted run sorted by key, in one commit.
+
+        `metadata` is recorded next to that of the last refresh, which stays the last commit's.
+        """
+        snapshot, files = self._files(None, since)
+        task = compaction.Task(self.log, snapshot, files, since, metadata or {})
+        return compaction.compact(
+            task, self.layout, lambda: self._netted(spark, snapshot, files, since)
+        )
+
+    def vacuum(self, retention: timedelta = _DAY) -> int:
+        """Delete files that no version younger than `retention` names; returns how many."""
+        return vacuum(self.log, retention)
+
+    def _netted(
+        self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile], upto: int
+    ) -> DataFrame:
+        negative = _negative(files)
+        frame = self._scan(spark, snapshot, files).where(sf.col(EPOCH) <= upto)
+        touched = None
+        if negative:
+            touched = self._scan(spark, snapshot, negative).where(sf.col(EPOCH) <= upto)
+        return weights.net(frame, touched, self.layout.stored, _rows(files), _rows(negative))
+
+    def _last(self) -> TraceCommit:
+        last = self.last_commit()
+        if last is None:
+            raise SourceError(f"there is no trace at {self.path}")
+        return last
+
+    def _require(self, epoch: int, what: str) -> None:
+        since = self._last().since
+        if epoch < since:
+            raise HistoryLost(
+                f"the {what} at epoch {epoch} can no longer be told apart",
+                detail=f"everything up to epoch {since} was compacted or replaced",
+            )
+
+    def _files(self, after: int | None, upto: int) -> tuple[Snapshot, list[DataFile]]:
+        snapshot = self.log.snapshot(self.log.latest_version())
+        return snapshot, [file for file in snapshot.files if _overlaps(file, after, upto)]
+
+    def _scan(
+        self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]
+    ) -> DataFrame:
+        if has_plain_paths(snapshot):
+            return scan_files(spark, snapshot, [file.path for file in files])
+        reader = spark.read.format("delta").option("versionAsOf", snapshot.version)
+        return reader.load(self.path)
+
+
+def _overlaps(file: DataFile, after: int | None, upto: int) -> bool:
+    low, high = file.minimum.get(EPOCH), file.maximum.get(EPOCH)
+    return (low is None or low <= upto) and (after is None or high is None or high > after)
+
+
+def _may_hold(file: DataFile, ordered: Sequence[int]) -> bool:
+    low, high = file.minimum.get(KEY), file.maximum.get(KEY)
+    if low is None or high is None:
+        return True
+    position = bisect.bisect_left(ordered, low)
+    return position < len(ordered) and ordered[position] <= high
+
+
+def _negative(files: Sequence[DataFile]) -> list[DataFile]:
+    return [file for file in files if file.minimum.get(WEIGHT, -1) < 0]
+
+
+def _rows(files: Sequence[DataFile]) -> int:
+    return sum(file.size // 8 if file.rows is None else file.rows for file in files)

@@ -1,0 +1,112 @@
+"""Spark's exceptions told as Runnel's: what went wrong, without the stack trace."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from runnel.errors import (
+    InternalFault,
+    InvalidQuery,
+    QueryFailed,
+    RunnelError,
+    SourceError,
+    SystemFault,
+)
+
+NEGATIVE_TOTAL = "runnel: a row has a negative total weight"
+"""What a plan raises when a trace would show a row less than zero times."""
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
+_TAIL = re.compile(r"\s*SQLSTATE: \w+(?P<position> \(line \d+, pos \d+\))?\s*$")
+_CONTEXT = re.compile(r"== SQL[^\n]*==\n.*?\n *\^+", re.DOTALL)
+_LOST_FILES = (
+    "FILE_NOT_EXIST", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_CANNOT_RECREATE_TABLE_STATE", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND",
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_MISSING_CHANGE_DATA", "CANNOT_READ_FILE_FOOTER",
+)  # fmt: skip
+_HINTS = {
+    "DIVIDE_BY_ZERO": "use try_divide, or filter out the rows with a zero divisor",
+    "ARITHMETIC_OVERFLOW": "cast to a wider type, or use try_add, try_subtract or try_multiply",
+    "CAST_INVALID_INPUT": "use try_cast to get NULL for malformed values",
+    "CAST_OVERFLOW": "cast to a wider type, or use try_cast",
+    "TABLE_OR_VIEW_NOT_FOUND": "check the spelling, or qualify the name with its schema",
+}
+
+
+def translate(error: Exception) -> RunnelError:
+    """The Runnel error that says the same; a Runnel error comes back as it is."""
+    if isinstance(error, RunnelError):
+        return error
+    text = str(error)
+    if NEGATIVE_TOTAL in text:
+        return InternalFault("a stored row has a negative total weight", hint="rebuild the table")
+    condition, message = _condition_and_message(error, text)
+    kind = _kind(error, condition, text)
+    return kind(message, detail=_detail(condition, text), hint=_hint(condition))
+
+
+def _kind(error: Exception, condition: str | None, text: str) -> type[RunnelError]:
+    name = condition or ""
+    if any(lost in name for lost in _LOST_FILES) or "java.io.FileNotFoundException" in text:
+        return SourceError
+    if isinstance(error, AnalysisException):
+        return InvalidQuery
+    if not isinstance(error, PySparkException) and "org.apache.spark" not in text:
+        return SystemFault
+    return QueryFailed if _is_the_querys_fault(error, name, text) else SystemFault
+
+
+def _is_the_querys_fault(error: Exception, condition: str, text: str) -> bool:
+    if condition.startswith(("INTERNAL_ERROR", "DELTA_", "FAILED_READ_FILE", "TASK_WRITE_FAILED")):
+        return False
+    # SQLSTATE class 22 is "data exception", 21 "cardinality violation", P0 is raise_error.
+    if re.search(r"SQLSTATE: (22|21|P0|42|54)", text):
+        return True
+    return isinstance(error, PySparkException) and type(error).__name__ in (
+        "ArithmeticException",
+        "ArrayIndexOutOfBoundsException",
+        "DateTimeException",
+        "NumberFormatException",
+        "PythonException",
+        "SparkRuntimeException",
+        "SparkUpgradeException",
+    )
+
+
+def _condition_and_message(error: Exception, text: str) -> tuple[str | None, str]:
+    # The last condition is the cause: "[TASK_WRITE_FAILED] ..." wraps the one that matters.
+    found = _CONDITION.findall(text)
+    if not found:
+        return None, _tidy(_first_line(error, text))
+    condition, message = found[-1]
+    return condition, _tidy(message)
+
+
+def _first_line(error: Exception, text: str) -> str:
+    for line in (raw.strip().removeprefix(": ") for raw in text.splitlines()):
+        if line and not line.startswith("An error occurred while calling"):
+            return line
+    return type(error).__name__
+
+
+def _tidy(message: str) -> str:
+    match = _TAIL.search(message)
+    position = (match.group("position") or "") if match else ""
+    plain = _TAIL.sub("", message).strip().rstrip(".")
+    # Only a capitalised word is lowered: `INSERT`, `A.b` and quoted names stay as they are.
+    if re.match(r"[A-Z][a-z ]", plain):
+        plain = plain[0].lower() + plain[1:]
+    return plain + position
+
+
+def _detail(condition: str | None, text: str) -> str | None:
+    context = _CONTEXT.search(text)
+    parts = [condition or "", context.group() if context else ""]
+    return "\n".join(part for part in parts if part) or None
+
+
+def _hint(condition: str | None) -> str | None:
+    return _HINTS.get((condition or "").partition(".")[0])

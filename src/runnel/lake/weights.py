@@ -1,0 +1,78 @@
+"""Weighted rows: giving them their trace columns, and netting them into rows again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from runnel.lake.translate import NEGATIVE_TOTAL
+from runnel.model.columns import EPOCH, KEY, WEIGHT, Column, Layout
+from runnel.model.names import quote
+
+_SMALL = 200_000
+_BROADCAST = 500_000
+
+
+def with_trace_columns(frame: DataFrame, layout: Layout, epoch: int) -> DataFrame:
+    """`__key, __weight, __epoch` and the stored columns, positive weights as copies of +1."""
+    types = dict(frame.dtypes)
+    stored = [_as_stored(column, types) for column in layout.stored]
+    weighted = frame.select(*stored, sf.col(WEIGHT).cast("bigint").alias(WEIGHT))
+    # Hashed after the cast: 1 and 1L have different hashes.
+    key = sf.xxhash64(*layout.key) if layout.key else _long(0)
+    copies = sf.when(sf.col(WEIGHT) > 1, sf.array_repeat(_long(1), sf.col(WEIGHT).cast("int")))
+    weight = sf.explode(copies.otherwise(sf.array(WEIGHT))).alias(WEIGHT)
+    names = [column.name for column in layout.stored]
+    return weighted.select(key.alias(KEY), weight, _long(epoch).alias(EPOCH), *names)
+
+
+def net(
+    frame: DataFrame, negatives: DataFrame | None, stored: Sequence[Column], rows: int, touched: int
+) -> DataFrame:
+    """`__key` and the stored columns, each row as often as its weights sum to.
+
+    `negatives` holds at least the rows with a negative weight (None: there are none), `rows` and
+    `touched` estimate both. Rows whose key has no negative weight pass straight through.
+    """
+    names = [KEY, *(column.name for column in stored)]
+    if negatives is None:
+        return frame.select(names)
+    if rows <= _SMALL:
+        return _summed(frame, names)
+    keys = negatives.where(sf.col(WEIGHT) < 0).select(KEY).distinct()
+    if touched <= _BROADCAST:
+        keys = sf.broadcast(keys)
+    clean = frame.join(keys, KEY, "left_anti").select(names)
+    return clean.union(_summed(frame.join(keys, KEY, "left_semi"), names))
+
+
+def is_groupable(stored: Sequence[Column]) -> bool:
+    """Whether Spark can sum the weights of equal rows; VARIANT has no equality."""
+    return not any("variant" in column.type for column in stored)
+
+
+def copies_sql(total: str) -> str:
+    """An array with one element for each copy of a row; a negative total stops the query."""
+    return (
+        f"array_repeat(1, CASE WHEN {total} < 0 THEN raise_error('{NEGATIVE_TOTAL}') "
+        f"ELSE CAST({total} AS INT) END)"
+    )
+
+
+def _summed(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    total = frame.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
+    copies = sf.explode(sf.expr(copies_sql(WEIGHT))).alias("__copy")
+    return total.select(*names, copies).select(*names)
+
+
+def _as_stored(column: Column, types: dict[str, str]) -> Expression:
+    value = sf.col(quote(column.name))
+    same = types.get(column.name) == column.type
+    return (value if same else value.cast(column.type)).alias(column.name)
+
+
+def _long(value: int) -> Expression:
+    return sf.lit(value).cast("bigint")

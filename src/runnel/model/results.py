@@ -1,0 +1,179 @@
+"""What the verbs give back to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from runnel.model.frontier import Frontier
+from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
+from runnel.model.tabular import Record, duration
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RefreshResult(Record):
+    """What one refresh of one table did, and why in that way."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "name", "action", "reason", "rows_inserted", "rows_deleted", "change_rows", "seconds",
+    )  # fmt: skip
+
+    name: str
+    action: RefreshAction
+    reason: str
+    rows_inserted: int = 0
+    rows_deleted: int = 0
+    change_rows: int | None = None
+    seconds: float = 0.0
+    data_timestamp: datetime | None = None
+    frontier: Frontier | None = None
+    epoch: int | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    predicted: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,} rows"
+        return f"{self.name}: {self.action}, {rows} in {duration(self.seconds)} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class VerifyResult(Record):
+    """Whether a table holds what its query gives at the same versions; true when it does."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("name", "ok", "missing", "unexpected", "seconds")
+
+    name: str
+    ok: bool
+    missing: int = 0
+    unexpected: int = 0
+    sample: tuple[Mapping[str, Any], ...] = ()
+    frontier: Frontier | None = None
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"{self.name}: OK, equal to its query ({duration(self.seconds)})"
+        head = (
+            f"{self.name}: DIFFERENT, {self.missing:,} rows missing, {self.unexpected:,} unexpected"
+        )
+        return "\n".join([head, *(f"  {dict(row)}" for row in self.sample)])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TableStatus(Record):
+    """A stream table as it stands; `lag_seconds` is how far it may be behind its sources."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "name", "state", "mode", "schedule", "lag", "stale", "epoch", "last_action",
+        "last_refresh_at", "consecutive_errors",
+    )  # fmt: skip
+
+    name: str
+    state: TableState
+    mode: RefreshMode
+    schedule: str | None = None
+    lag_seconds: float | None = None
+    target_seconds: float | None = None
+    stale: bool | None = None
+    data_timestamp: datetime | None = None
+    epoch: int = 0
+    last_action: RefreshAction | None = None
+    last_reason: str | None = None
+    last_refresh_at: datetime | None = None
+    consecutive_errors: int = 0
+    last_error: str | None = None
+    sources: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    comment: str | None = None
+    refresh_reason: str | None = None
+    query: str | None = None
+
+    @property
+    def lag(self) -> str:
+        return duration(self.lag_seconds)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HistoryEntry(Record):
+    """One refresh attempt; `predicted` holds the estimated seconds of each way to do it."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "name", "started_at", "outcome", "action", "rows_inserted", "rows_deleted", "seconds",
+        "reason", "error",
+    )  # fmt: skip
+
+    name: str
+    started_at: datetime
+    outcome: Outcome
+    finished_at: datetime | None = None
+    action: RefreshAction | None = None
+    reason: str | None = None
+    rows_inserted: int | None = None
+    rows_deleted: int | None = None
+    change_rows: int | None = None
+    seconds: float | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    predicted: dict[str, float] = field(default_factory=dict)
+    data_timestamp: datetime | None = None
+    frontier: Frontier | None = None
+    epoch: int | None = None
+    error: str | None = None
+    error_code: str | None = None
+    owner: str | None = None
+    id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompactResult(Record):
+    """What compacting one trace did; nothing changes for its readers."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "name", "compacted", "reason", "since", "files_before", "files_after", "rows_before",
+        "rows_after", "seconds",
+    )  # fmt: skip
+
+    name: str
+    compacted: bool
+    reason: str
+    since: int = 0
+    files_before: int | None = None
+    files_after: int | None = None
+    rows_before: int | None = None
+    rows_after: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Record):
+    """How a query would be, or is, kept up to date."""
+
+    name: str | None
+    mode: RefreshMode
+    differentiable: bool
+    reason: str
+    tree: str = ""
+    program: str = ""
+    readout: str = ""
+    sources: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        way = "differentially" if self.differentiable else "by full recomputation"
+        head = f"{self.name or 'query'} ({self.mode}): maintained {way}\n{self.reason}"
+        sections = (
+            ("sources", "\n".join(self.sources)),
+            ("operator tree", self.tree),
+            ("change program", self.program),
+            ("readout", self.readout),
+        )
+        return "\n\n".join(
+            [head, *(f"{title}\n{_indent(text)}" for title, text in sections if text)]
+        )
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").splitlines())

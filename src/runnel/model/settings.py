@@ -1,0 +1,97 @@
+"""Runnel's settings: one typed object; arguments beat RUNNEL_* variables beat runnel.toml."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from runnel.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, with its default; `origins` says where each value came from."""
+
+    max_change_ratio: float = field(
+        default=0.15,
+        metadata={
+            "doc": "AUTO runs FULL above this share of changed rows until costs are measured"
+        },
+    )
+    broadcast_rows: int = field(
+        default=500_000,
+        metadata={"doc": "a step with at most this many rows is broadcast to its join"},
+    )
+    compact_after_epochs: int = field(
+        default=32,
+        metadata={"doc": "a trace is compacted when this many epochs have piled up"},
+    )
+    compact_share: float = field(
+        default=0.5,
+        metadata={"doc": "... or when superseded rows exceed this share of the trace"},
+    )
+    trace_retention_hours: float = field(
+        default=24.0,
+        metadata={"doc": "how long files that compaction replaced stay for running readers"},
+    )
+    lease_seconds: float = field(
+        default=30.0,
+        metadata={"doc": "after this long without a sign of life a refresh may be taken over"},
+    )
+    busy_wait_seconds: float = field(
+        default=10.0,
+        metadata={"doc": "how long a call waits for a table that someone else is refreshing"},
+    )
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @staticmethod
+    def load(
+        folder: Path,
+        arguments: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Settings:
+        """Settings for a lake folder."""
+        known = {f.name: f for f in fields(Settings) if f.name != "origins"}
+        values: dict[str, Any] = {}
+        origins = dict.fromkeys(known, "default")
+        for origin, given in _layers(folder, arguments or {}, environ or os.environ, known):
+            for name, value in given.items():
+                if name not in known:
+                    raise UserError(
+                        f"{name!r} ({origin}) is not a setting",
+                        detail=f"expected one of {', '.join(sorted(known))}",
+                    )
+                values[name] = _convert(name, value, type(known[name].default), origin)
+                origins[name] = origin
+        return Settings(**values, origins=origins)
+
+
+def _layers(
+    folder: Path, arguments: Mapping[str, Any], environ: Mapping[str, str], known: Mapping[str, Any]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    file = folder / "runnel.toml"
+    from_file: Mapping[str, Any] = {}
+    if file.is_file():
+        try:
+            from_file = tomllib.loads(file.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{file.name} cannot be read", detail=str(error)) from None
+    from_environ = {
+        name: environ[f"RUNNEL_{name.upper()}"]
+        for name in known
+        if f"RUNNEL_{name.upper()}" in environ
+    }
+    return [("runnel.toml", from_file), ("environment", from_environ), ("argument", arguments)]
+
+
+def _convert(name: str, value: Any, type_: type, origin: str) -> Any:
+    try:
+        return type_(value)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"{name} = {value!r} ({origin}) is not valid", detail=f"expected {type_.__name__}"
+        ) from None

@@ -1,0 +1,1 @@
+"""One refresh of one table: plan, execute, commit. Also verifying and compacting."""

@@ -1,0 +1,178 @@
+"""One refresh of one table under its lease, from recovering the last one to recording this one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from time import perf_counter
+
+from runnel.catalog import StreamTable
+from runnel.errors import NotFound, RunnelError, SourceError
+from runnel.lake.session import translate
+from runnel.model import refresh as states
+from runnel.model.failpoints import reach
+from runnel.model.frontier import Frontier
+from runnel.model.refresh import RefreshAction, TableState
+from runnel.model.results import RefreshResult
+from runnel.refresh.execute import Outcome, execute
+from runnel.refresh.plan import RefreshPlan, plan_refresh
+from runnel.refresh.reinitialize import rebuild_definition
+from runnel.refresh.workspace import Workspace
+
+
+def lease_of(table_id: str) -> str:
+    return f"table:{table_id}"
+
+
+def refresh_table(workspace: Workspace, table_id: str, frontier: Frontier) -> RefreshResult:
+    """Bring a table to a frontier; the frontier is read again once the lease is held."""
+    wait = workspace.settings.busy_wait_seconds
+    with workspace.leases.hold(lease_of(table_id), wait=wait) as lease:
+        start = perf_counter()
+        table = recover(workspace, _current(workspace, table_id))
+        if table.state is TableState.SUSPENDED:
+            return _skipped(table, "the table is suspended")
+        if table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp:
+            return _skipped(table, "it is already at a newer data timestamp")
+        attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
+        try:
+            result = _attempt(workspace, table, frontier, start, lease.check)
+        except Exception as error:
+            raise _fail(workspace, table, attempt, error, perf_counter() - start) from error
+        _finish(workspace, table, attempt, result)
+        return result
+
+
+def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
+    """Take over what the trace's log says when the catalog does not know it yet."""
+    trace = workspace.trace(table)
+    try:
+        version = trace.log.latest_version()
+    except SourceError:
+        if table.epoch == 0:
+            return table
+        raise SourceError(
+            f"the storage of {table.name} is gone",
+            detail=f"there is no Delta table at {trace.path}",
+            hint=f"DROP STREAM TABLE {table.name} and create it again",
+        ) from None
+    if version == table.trace_version:
+        return table
+    last = trace.last_commit()
+    if last is None:
+        return table
+    frontier = Frontier.from_json(last.metadata["frontier"])
+    if table.frontier and last.epoch == table.epoch:
+        frontier = max(table.frontier, frontier, key=lambda f: f.data_timestamp)
+    workspace.catalog.record_progress(
+        table.id, frontier, last.epoch, last.since, version, incarnation=table.incarnation
+    )
+    if last.epoch > table.epoch:
+        workspace.catalog.update_table(table.id, reinitialize=None)
+    return _current(workspace, table.id)
+
+
+def _attempt(
+    workspace: Workspace, table: StreamTable, frontier: Frontier, start: float, check: object
+) -> RefreshResult:
+    reach("refresh.before_plan")
+    planning = perf_counter()
+    plan = plan_refresh(workspace, table, frontier)
+    if plan.action is RefreshAction.REINITIALIZE:
+        table = rebuild_definition(workspace, table)
+        plan = RefreshPlan(table, plan.action, plan.reason, frontier, plan.windows, plan.predicted)
+    planned = perf_counter() - planning
+    check()  # type: ignore[operator]
+    outcome = execute(workspace, plan)
+    outcome.phases = {"planning": planned, **outcome.phases}
+    reach("refresh.before_record")
+    return _record(workspace, plan, outcome, perf_counter() - start)
+
+
+def _record(
+    workspace: Workspace, plan: RefreshPlan, outcome: Outcome, seconds: float
+) -> RefreshResult:
+    table = plan.table
+    is_silent = outcome.epoch == table.epoch
+    trace_version, since = table.trace_version, table.since
+    if not is_silent:
+        last = workspace.trace(table).last_commit()
+        assert last is not None
+        trace_version, since = workspace.trace(table).log.latest_version(), last.since
+    workspace.catalog.record_progress(
+        table.id, plan.frontier, outcome.epoch, since, trace_version, incarnation=table.incarnation
+    )
+    action, reason = plan.action, plan.reason
+    if action is RefreshAction.DIFFERENTIAL and not outcome.rows_inserted + outcome.rows_deleted:
+        reason = f"{reason}; the result did not change"
+    return RefreshResult(
+        name=str(table.name),
+        action=action,
+        reason=reason,
+        rows_inserted=outcome.rows_inserted,
+        rows_deleted=outcome.rows_deleted,
+        change_rows=plan.change_rows,
+        seconds=seconds,
+        data_timestamp=plan.frontier.data_timestamp,
+        frontier=plan.frontier,
+        epoch=outcome.epoch,
+        phases={name: round(value, 4) for name, value in outcome.phases.items()},
+        predicted=plan.predicted,
+    )
+
+
+def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: RefreshResult) -> None:
+    workspace.catalog.finish_attempt(
+        attempt,
+        states.Outcome.OK,
+        action=result.action,
+        reason=result.reason,
+        rows_inserted=result.rows_inserted,
+        rows_deleted=result.rows_deleted,
+        change_rows=result.change_rows,
+        seconds=result.seconds,
+        phases=result.phases,
+        predicted=result.predicted,
+        frontier=result.frontier,
+        epoch=result.epoch,
+    )
+    if table.consecutive_errors or table.last_error or table.reinitialize:
+        workspace.catalog.update_table(
+            table.id, consecutive_errors=0, last_error=None, reinitialize=None
+        )
+    if table.state is TableState.UNINITIALIZED:
+        workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
+
+
+def _fail(
+    workspace: Workspace, table: StreamTable, attempt: int, error: Exception, seconds: float
+) -> RunnelError:
+    told = error if isinstance(error, RunnelError) else translate(error)
+    workspace.catalog.finish_attempt(
+        attempt, states.Outcome.FAILED, error=str(told), error_code=told.code, seconds=seconds
+    )
+    workspace.catalog.update_table(
+        table.id, consecutive_errors=table.consecutive_errors + 1, last_error=str(told)
+    )
+    return told
+
+
+def _skipped(table: StreamTable, reason: str) -> RefreshResult:
+    return RefreshResult(
+        name=str(table.name),
+        action=RefreshAction.SKIP,
+        reason=reason,
+        data_timestamp=table.frontier.data_timestamp if table.frontier else None,
+        frontier=table.frontier,
+        epoch=table.epoch,
+    )
+
+
+def _current(workspace: Workspace, table_id: str) -> StreamTable:
+    table = workspace.catalog.get(table_id)
+    if table is None:
+        raise NotFound("the stream table was dropped meanwhile")
+    return table
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,123 @@
+"""The tokens of a program bound to temporary views over pinned readings."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from runnel.lake.frames import DataFrame, F, SparkSession
+
+from runnel.catalog import Source, StreamTable
+from runnel.compile.program import STATE, TOKEN, W
+from runnel.errors import SourceError
+from runnel.lake.changes import read_changes
+from runnel.lake.reading import read_version
+from runnel.model.columns import WEIGHT, Layout
+from runnel.model.frontier import Pin
+from runnel.model.names import quote
+from runnel.refresh.windows import Window
+from runnel.refresh.workspace import Workspace
+
+
+@dataclass
+class Binding:
+    """The views of one run, under names of its own; steps are added as they are computed."""
+
+    workspace: Workspace
+    spark: SparkSession
+    prefix: str = field(default_factory=lambda: f"rn_{uuid.uuid4().hex[:12]}")
+    views: dict[str, str] = field(default_factory=dict)
+    inline: dict[str, str] = field(default_factory=dict)
+    kept: list[DataFrame] = field(default_factory=list)
+
+    def view(self, token: str, frame: DataFrame) -> str:
+        """Give a token a view."""
+        name = f"{self.prefix}_{len(self.views)}"
+        frame.createOrReplaceTempView(name)
+        self.views[token] = name
+        return name
+
+    def text(self, token: str) -> str:
+        if token in self.inline:
+            return f"({self.inline[token]})"
+        return self.views[token]
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Persist a frame until the run ends."""
+        self.kept.append(frame.persist())
+        return frame
+
+    def close(self) -> None:
+        for frame in self.kept:
+            frame.unpersist()
+        for name in self.views.values():
+            self.spark.catalog.dropTempView(name)
+
+
+@contextmanager
+def binding(workspace: Workspace, spark: SparkSession) -> Iterator[Binding]:
+    """A binding whose views and persisted frames go away at the end, whatever happens."""
+    bound = Binding(workspace, spark)
+    try:
+        yield bound
+    finally:
+        bound.close()
+
+
+def tokens_in(sql: str) -> list[str]:
+    return [t for t in TOKEN.findall(sql) if not t.startswith("hint:")]
+
+
+def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
+    """⟦new:source⟧: the user's columns and `__w` at a pin."""
+    if source.kind == "stream":
+        table = upstream_of(bound.workspace, source, pin)
+        frame = bound.workspace.trace(table).contents(bound.spark, pin.version)
+        frame = shown(frame, table.layout)
+    else:
+        log = bound.workspace.log(source.location or "")
+        frame = read_version(bound.spark, log, pin.version)
+        frame = frame.withColumn(W, F.lit(1).cast("bigint"))
+    bound.view(f"new:{source.key}", frame)
+
+
+def bind_change(bound: Binding, window: Window) -> None:
+    """⟦change:source⟧: the changed rows of a window with their weights."""
+    source = window.source
+    assert window.old is not None
+    if source.kind == "stream":
+        table = upstream_of(bound.workspace, source, window.new)
+        trace = bound.workspace.trace(table)
+        frame = shown(
+            trace.window(bound.spark, window.old.version, window.new.version), table.layout
+        )
+    else:
+        log = bound.workspace.log(source.location or "")
+        frame = read_changes(
+            bound.spark, log, window.old.version, window.new.version, source.columns
+        )
+    bound.view(f"change:{source.key}", frame)
+
+
+def bind_state(bound: Binding, table: StreamTable) -> None:
+    """⟦state⟧: the table's own trace."""
+    trace = bound.workspace.trace(table)
+    bound.view(STATE.strip("⟦⟧"), trace.contents(bound.spark, table.epoch))
+
+
+def shown(frame: DataFrame, layout: Layout) -> DataFrame:
+    """The readout of weighted rows, applied row by row: linear, so a change maps to a change."""
+    if layout.visible_when is not None:
+        frame = frame.where(layout.visible_when)
+    items = [f"{sql} AS {quote(column.name)}" for column, sql in layout.visible]
+    return frame.selectExpr(*items, f"{WEIGHT} AS {W}")
+
+
+def upstream_of(workspace: Workspace, source: Source, pin: Pin) -> StreamTable:
+    """The stream table behind a source, in the incarnation that was pinned."""
+    table = workspace.upstream(source)
+    if table is None or table.incarnation != pin.identity:
+        raise SourceError(f"{source.name} was replaced since it was pinned", hint="refresh again")
+    return table

@@ -1,0 +1,62 @@
+"""The whole result computed anew, as rows of the trace."""
+
+from __future__ import annotations
+
+from runnel.lake.frames import DataFrame, F
+
+from runnel.catalog import StreamTable
+from runnel.compile.program import TOKEN
+from runnel.compile.sources import redirect
+from runnel.lake.trace import Trace
+from runnel.model.columns import WEIGHT
+from runnel.model.frontier import Frontier
+from runnel.model.names import TableName
+from runnel.refresh.bind import Binding, bind_new, tokens_in, upstream_of
+from runnel.refresh.definition import compiled_query
+
+
+def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
+    """Stored columns and `__weight` of the result at a frontier."""
+    compiled = compiled_query(bound.workspace, bound.spark, table)
+    if compiled is None:
+        frame = user_query(bound, table, frontier)
+        names = [column.name for column in table.layout.stored]
+        return frame.toDF(*names).withColumn(WEIGHT, F.lit(1).cast("bigint"))
+    sql = compiled.full()
+    sources = {s.key: s for s in table.sources}
+    for token in dict.fromkeys(tokens_in(sql)):
+        key = token.partition(":")[2]
+        bind_new(bound, sources[key], frontier.pins[key])
+    return bound.spark.sql(TOKEN.sub(lambda match: bound.text(match.group(1)), sql))
+
+
+def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
+    """The user's own text, evaluated by plain Spark at the pinned versions."""
+    from runnel.lake.reading import read_version
+
+    for source in table.sources:
+        pin = frontier.pins[source.key]
+        if source.kind == "stream":
+            upstream = upstream_of(bound.workspace, source, pin)
+            frame = bound.workspace.trace(upstream).readout(bound.spark, pin.version)
+        else:
+            frame = read_version(
+                bound.spark, bound.workspace.log(source.location or ""), pin.version
+            )
+        bound.view(f"plain:{source.key}", frame)
+
+    def pinned(name: TableName) -> str:
+        return bound.views[f"plain:{name.key}"]
+
+    return bound.spark.sql(redirect(table.query, pinned))
+
+
+def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:
+    """Rows minus the trace's contents, netted: a small change for consumers even after FULL."""
+    names = [column.name for column in trace.layout.stored]
+    stored = trace.contents(bound.spark, epoch)
+    old = stored.select(*names, (-F.col(WEIGHT)).alias(WEIGHT))
+    casted = [F.col(c.name).cast(c.type).alias(c.name) for c in trace.layout.stored]
+    union = rows.select(*casted, WEIGHT).unionByName(old)
+    netted = union.groupBy(*names).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return netted.where(F.col(WEIGHT) != 0)

@@ -1,0 +1,141 @@
+"""The Spark session of a lake and the names in it: kept in step with the catalog and the folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from runnel.catalog import StreamTable, Writer
+from runnel.errors import RunnelError, UserError
+from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.names import (
+    TableKind,
+    describe,
+    publish_view,
+    register_location,
+    retract_view,
+    sync_tables,
+)
+from runnel.lake.session import Session, open_session, translate
+from runnel.lake.trace import Trace
+from runnel.model.names import TableName
+
+_FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
+
+
+class SessionKeeper:
+    """Opens Spark when it is first needed; knows which names this session has already seen."""
+
+    def __init__(
+        self,
+        folder: Path,
+        catalog: Writer,
+        spark: SparkSession | None,
+        conf: Mapping[str, str] | None,
+    ) -> None:
+        self._folder = folder
+        self._catalog = catalog
+        self._given = spark
+        self._conf = conf
+        self._session: Session | None = None
+        self._lock = threading.RLock()
+        self._revision = -1
+        self._base: dict[str, TableName] = {}
+        self._external: dict[str, str] = {}
+        self._views: dict[str, tuple[TableName, str]] = {}
+
+    def open(self) -> SparkSession:
+        with self._lock:
+            if self._session is None:
+                self._session = self._start()
+                self.sync()
+            return self._session.spark
+
+    def close(self) -> None:
+        with self._lock:
+            if self._session is not None and self._session.is_owned:
+                self._session.spark.stop()
+            self._session = None
+
+    def sync(self) -> None:
+        """Bring this session's names in step with what any process did meanwhile."""
+        with self._lock:
+            spark = self.open()
+            if self._given is None:
+                sync_tables(spark, self._folder / "warehouse", self._base)
+            revision = self._catalog.revision()
+            if revision != self._revision:
+                self._sync_external(spark)
+                self._sync_views(spark)
+                self._revision = revision
+
+    def run(self, text: str, verb: str | None, target: TableName | None) -> DataFrame:
+        """Run a Spark statement; a stream table cannot be its target."""
+        spark = self.open()
+        self.sync()
+        if target is not None:
+            self._refuse_stream_table(verb or "write", target)
+        try:
+            frame = spark.sql(text)
+        except RunnelError:
+            raise
+        except Exception as error:
+            raise translate(error) from error
+        if target is not None and verb in ("create", "drop"):
+            self._note_external(spark, target)
+        return frame
+
+    def _start(self) -> Session:
+        if self._given is None:
+            return open_session(self._folder, self._conf)
+        if self._given.conf.get(_FEED, None) is None:
+            self._given.conf.set(_FEED, "true")
+        return Session(self._given, is_owned=False)
+
+    def _sync_views(self, spark: SparkSession) -> None:
+        tables = {t.name.key: t for t in self._catalog.tables()}
+        for key in self._views.keys() - tables.keys():
+            retract_view(spark, self._views.pop(key)[0])
+        for key, table in tables.items():
+            if self._views.get(key, (None, ""))[1] != table.incarnation:
+                self._publish(spark, table)
+
+    def _publish(self, spark: SparkSession, table: StreamTable) -> None:
+        path = str(self._folder / "_runnel" / "traces" / table.incarnation)
+        trace = Trace(path, table.incarnation, table.layout)
+        if trace.exists():
+            publish_view(spark, table.name, trace.readout_sql())
+            self._views[table.name.key] = (table.name, table.incarnation)
+
+    def _sync_external(self, spark: SparkSession) -> None:
+        known = {b.name.key: b for b in self._catalog.base_tables()}
+        for key in self._external.keys() - known.keys():
+            self._external.pop(key)
+        for key, base in known.items():
+            if self._external.get(key) != base.location:
+                register_location(spark, base.name, base.location)
+                self._external[key] = base.location
+
+    def _refuse_stream_table(self, verb: str, target: TableName) -> None:
+        if self._catalog.find(target.key) is None:
+            return
+        if verb == "drop":
+            hint = f"use DROP STREAM TABLE {target}"
+        elif verb == "alter":
+            hint = f"use ALTER STREAM TABLE {target}"
+        else:
+            hint = "change its sources; a stream table follows them by itself"
+        raise UserError(f"{target} is a stream table and cannot be changed directly", hint=hint)
+
+    def _note_external(self, spark: SparkSession, target: TableName) -> None:
+        """Tables stored outside the warehouse folder are remembered for other processes."""
+        info = describe(spark, target)
+        if info.kind is TableKind.DELTA and info.location and self._given is None:
+            inside = info.location.removeprefix("file:").startswith(str(self._folder / "warehouse"))
+            if not inside:
+                self._catalog.register_base_table(target, info.location)
+                self._external[target.key] = info.location
+        elif info.kind is TableKind.MISSING and target.key in self._external:
+            self._catalog.forget_base_table(target)
+            self._external.pop(target.key, None)

@@ -1,0 +1,188 @@
+"""Creating, redefining and dropping stream tables, so that dying in between leaves at most a folder."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import perf_counter
+
+from runnel.catalog import StreamTable
+from runnel.errors import AlreadyExists, RunnelError, SourceError
+from runnel.lake.log import DeltaLog
+from runnel.lake.names import TableKind, describe, publish_view, retract_view
+from runnel.lake.session import translate
+from runnel.model import refresh as states
+from runnel.model.failpoints import reach
+from runnel.model.names import TableName
+from runnel.model.refresh import RefreshAction, TableState
+from runnel.refresh.attempt import lease_of
+from runnel.refresh.execute import Outcome, execute
+from runnel.refresh.pins import Pins
+from runnel.refresh.plan import RefreshPlan, plan_refresh
+from runnel.refresh.workspace import Workspace
+
+
+def fresh_incarnation(table: StreamTable) -> StreamTable:
+    """A new life: nothing stored yet."""
+    return replace(
+        table, incarnation=uuid.uuid4().hex, frontier=None, epoch=0, since=0, trace_version=-1,
+        reinitialize=None, consecutive_errors=0, last_error=None,
+    )  # fmt: skip
+
+
+def create_table(workspace: Workspace, table: StreamTable, pins: Pins | None) -> StreamTable:
+    """Fill a new trace (unless `pins` is None), then make the table known in one transaction."""
+    check_name_is_free(workspace, table.name)
+    filled, outcome, plan, started = _fill(workspace, table, pins)
+    reach("create.before_catalog")
+    try:
+        workspace.catalog.add_table(filled)
+    except RunnelError:
+        _remove_storage(workspace, filled.incarnation)
+        raise
+    reach("create.after_catalog")
+    _note_fill(workspace, filled, outcome, plan, started)
+    show(workspace, filled)
+    return filled
+
+
+def redefine_table(
+    workspace: Workspace, old: StreamTable, new: StreamTable, pins: Pins | None
+) -> StreamTable:
+    """Replace a table's query: fill a trace of the new one, then switch, then remove the old trace."""
+    with workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds):
+        filled, outcome, plan, started = _fill(workspace, new, pins)
+        reach("alter.before_catalog")
+        try:
+            workspace.catalog.redefine_table(filled)
+        except RunnelError:
+            _remove_storage(workspace, filled.incarnation)
+            raise
+        reach("alter.after_catalog")
+        _note_fill(workspace, filled, outcome, plan, started)
+        show(workspace, filled)
+        _remove_storage(workspace, old.incarnation)
+        return filled
+
+
+def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
+    """Forget tables together, then remove what they stored."""
+    reach("drop.before_catalog")
+    workspace.catalog.remove_tables([t.id for t in tables])
+    reach("drop.after_catalog")
+    for table in tables:
+        retract_view(workspace.spark, table.name)
+        _remove_storage(workspace, table.incarnation)
+
+
+def show(workspace: Workspace, table: StreamTable) -> None:
+    """Publish the readout under the table's name."""
+    trace = workspace.trace(table)
+    if trace.exists():
+        publish_view(workspace.spark, table.name, trace.readout_sql())
+
+
+def check_name_is_free(workspace: Workspace, name: TableName) -> None:
+    """Refuse a name that a stream table or anything in Spark's catalog has."""
+    if workspace.catalog.find(name.key) is not None:
+        raise AlreadyExists(
+            f"stream table {name} already exists",
+            hint="use CREATE OR REPLACE, IF NOT EXISTS, or another name",
+        )
+    kind = describe(workspace.spark, name).kind
+    if kind is TableKind.MISSING:
+        return
+    if kind is TableKind.VIEW and _is_stale_readout(workspace, name):
+        return
+    raise AlreadyExists(
+        f"{name} is already the name of a {'view' if kind is TableKind.VIEW else 'table'}",
+        hint="choose another name, or drop it first",
+    )
+
+
+def _is_stale_readout(workspace: Workspace, name: TableName) -> bool:
+    """A readout view whose table another process dropped."""
+    text = describe(workspace.spark, name).view_text or ""
+    return str(workspace.traces_path) in text
+
+
+def _fill(
+    workspace: Workspace, table: StreamTable, pins: Pins | None
+) -> tuple[StreamTable, Outcome | None, RefreshPlan | None, float]:
+    started = perf_counter()
+    if pins is None:
+        return replace(table, state=TableState.UNINITIALIZED), None, None, started
+    plan = plan_refresh(workspace, table, pins.frontier(table.sources))
+    try:
+        outcome = execute(workspace, plan)
+    except Exception as error:
+        _remove_storage(workspace, table.incarnation)
+        raise (error if isinstance(error, RunnelError) else translate(error)) from error
+    trace = workspace.trace(table)
+    last = trace.last_commit()
+    assert last is not None
+    filled = replace(
+        table, frontier=plan.frontier, epoch=last.epoch, since=last.since,
+        trace_version=trace.log.latest_version(),
+    )  # fmt: skip
+    return filled, outcome, plan, started
+
+
+def _note_fill(
+    workspace: Workspace,
+    table: StreamTable,
+    outcome: Outcome | None,
+    plan: RefreshPlan | None,
+    started: float,
+) -> None:
+    """The first fill is the first entry of the history, and the first measurement of FULL."""
+    if outcome is None or plan is None:
+        return
+    attempt = workspace.catalog.start_attempt(
+        table.id, workspace.leases.owner, predicted=plan.predicted
+    )
+    workspace.catalog.finish_attempt(
+        attempt, states.Outcome.OK, action=RefreshAction.FULL, reason=plan.reason,
+        rows_inserted=outcome.rows_inserted, rows_deleted=outcome.rows_deleted,
+        change_rows=0, seconds=perf_counter() - started, phases=outcome.phases,
+        predicted=plan.predicted, frontier=plan.frontier, epoch=table.epoch,
+    )  # fmt: skip
+
+
+def _remove_storage(workspace: Workspace, incarnation: str) -> None:
+    workspace.compiled.pop(incarnation, None)
+    shutil.rmtree(workspace.traces_path / incarnation, ignore_errors=True)
+
+
+def orphans(workspace: Workspace, older_than: float = 3600.0) -> list[str]:
+    """Trace folders that no table owns and that nothing has been writing to."""
+    folder = workspace.traces_path
+    if not folder.is_dir():
+        return []
+    owned = {t.incarnation for t in workspace.catalog.tables()}
+    clock = datetime.now(UTC).timestamp()
+    return sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.name not in owned and clock - entry.stat().st_mtime >= older_than
+    )
+
+
+def remove_orphans(workspace: Workspace, older_than: float = 3600.0) -> list[str]:
+    """Delete orphan folders; what was found is returned."""
+    found = orphans(workspace, older_than)
+    for incarnation in found:
+        _remove_storage(workspace, incarnation)
+    return found
+
+
+def storage_is_missing(workspace: Workspace, table: StreamTable) -> bool:
+    """Whether someone removed the folder of a table that had contents."""
+    try:
+        DeltaLog(str(workspace.traces_path / table.incarnation)).latest_version()
+    except SourceError:
+        return table.epoch > 0
+    return False

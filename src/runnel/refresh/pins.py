@@ -1,0 +1,39 @@
+"""The instant of a pass: every base source is pinned once, every refreshed table at its new epoch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from runnel.catalog import Source
+from runnel.model.frontier import Frontier, Pin
+from runnel.refresh.windows import pin_source
+from runnel.refresh.workspace import Workspace
+
+
+@dataclass
+class Pins:
+    """Shared by all refreshes of one pass, so that they agree on their common sources."""
+
+    workspace: Workspace
+    data_timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _pins: dict[str, Pin] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def frontier(self, sources: Iterable[Source]) -> Frontier:
+        """The frontier a table with these sources is refreshed to."""
+        pins = {source.key: self._pin(source) for source in sources}
+        return Frontier(pins, self.data_timestamp)
+
+    def set_epoch(self, key: str, incarnation: str, epoch: int) -> None:
+        """Fix where this pass left a stream table, whatever others do to it meanwhile."""
+        with self._lock:
+            self._pins[key] = Pin("trace", incarnation, epoch)
+
+    def _pin(self, source: Source) -> Pin:
+        with self._lock:
+            if source.key not in self._pins:
+                self._pins[source.key] = pin_source(self.workspace, source)
+            return self._pins[source.key]

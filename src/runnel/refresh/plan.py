@@ -1,0 +1,100 @@
+"""A refresh as data: what will be done, over which windows, and why. Explained or executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runnel.catalog import StreamTable
+from runnel.lake.changes import ChangeKind
+from runnel.model.frontier import Frontier
+from runnel.model.refresh import RefreshAction, RefreshMode
+from runnel.refresh.cost import Prediction, model_differential, model_full, predict
+from runnel.refresh.windows import Window, problems, total_rows, window_of
+from runnel.refresh.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """One refresh of one table from its frontier to `frontier`."""
+
+    table: StreamTable
+    action: RefreshAction
+    reason: str
+    frontier: Frontier
+    windows: Mapping[str, Window]
+    predicted: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def change_rows(self) -> int:
+        return sum(w.rows for w in self.windows.values())
+
+    @property
+    def changed(self) -> frozenset[str]:
+        return frozenset(key for key, w in self.windows.items() if w.kind is ChangeKind.ROWS)
+
+    @property
+    def growing(self) -> frozenset[str]:
+        return frozenset(key for key in self.changed if self.windows[key].insert_only)
+
+
+def plan_refresh(workspace: Workspace, table: StreamTable, frontier: Frontier) -> RefreshPlan:
+    """Decide what a refresh to a frontier has to do."""
+    windows = {s.key: window_of(workspace, table, s, frontier.pins[s.key]) for s in table.sources}
+    action, reason = _forced(table, windows)
+    if action is RefreshAction.NO_DATA:
+        return RefreshPlan(table, action, reason, frontier, windows)
+    prediction, totals = _predict(workspace, table, windows)
+    if action is None:
+        action, reason = _choose(windows, prediction, totals, workspace.settings.max_change_ratio)
+    predicted = {**prediction.to_json(), "model": _model(action, windows, totals)}
+    return RefreshPlan(table, action, reason, frontier, windows, predicted)
+
+
+def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshAction | None, str]:
+    """What must be done whatever it costs, or None when there is a choice."""
+    if table.frontier is None:
+        return RefreshAction.FULL, "first fill"
+    if table.reinitialize:
+        return RefreshAction.REINITIALIZE, table.reinitialize
+    if trouble := problems(windows):
+        return RefreshAction.REINITIALIZE, trouble
+    if not any(w.is_changed for w in windows.values()):
+        return RefreshAction.NO_DATA, "no source changed"
+    if table.mode is RefreshMode.FULL:
+        return RefreshAction.FULL, "refresh mode is FULL"
+    if table.not_differential:
+        return RefreshAction.FULL, table.not_differential
+    if table.mode is RefreshMode.DIFFERENTIAL:
+        return RefreshAction.DIFFERENTIAL, "refresh mode is DIFFERENTIAL"
+    return None, ""
+
+
+def _choose(
+    windows: Mapping[str, Window], prediction: Prediction, total: int, limit: float
+) -> tuple[RefreshAction, str]:
+    rows = sum(w.rows for w in windows.values())
+    counted = f"{rows:,} changed of {total:,} rows"
+    costs = f"differential {prediction.differential:.1f} s, full {prediction.full:.1f} s predicted"
+    if not prediction.is_measured and rows > limit * total:
+        return (
+            RefreshAction.FULL,
+            f"{counted}: more than the share of {limit:.0%} (max_change_ratio)",
+        )
+    if prediction.differential <= prediction.full:
+        return RefreshAction.DIFFERENTIAL, f"{counted}: {costs}"
+    return RefreshAction.FULL, f"{counted}: {costs}"
+
+
+def _predict(
+    workspace: Workspace, table: StreamTable, windows: Mapping[str, Window]
+) -> tuple[Prediction, int]:
+    total = sum(total_rows(workspace, w.source, w.new) for w in windows.values())
+    rows = sum(w.rows for w in windows.values())
+    return predict(rows, total, workspace.catalog.recent_costs(table.id)), total
+
+
+def _model(action: RefreshAction, windows: Mapping[str, Window], total: int) -> float:
+    if action is RefreshAction.DIFFERENTIAL:
+        return model_differential(sum(w.rows for w in windows.values()), total)
+    return model_full(total)

@@ -1,0 +1,132 @@
+"""VERIFY: the query evaluated by plain Spark at the pinned versions, compared both ways as bags."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+from runnel.lake.frames import DataFrame, F
+
+from runnel.catalog import StreamTable, Verification
+from runnel.errors import RunnelError, SourceError, UserError
+from runnel.lake.session import translate
+from runnel.model.columns import Column
+from runnel.model.results import VerifyResult
+from runnel.model.tabular import plain
+from runnel.refresh.attempt import recover
+from runnel.refresh.bind import binding
+from runnel.refresh.full import user_query
+from runnel.refresh.workspace import Workspace
+
+_SAMPLE = 10
+_SIGN = "__sign"
+_MOST_FLOAT_ROWS = 100_000
+_TOLERANCE = 1e-9
+
+
+def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
+    """Compare a table with its query; the result is recorded."""
+    start = perf_counter()
+    table = recover(workspace, table)
+    if table.frontier is None:
+        raise UserError(
+            f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
+        )
+    try:
+        missing, unexpected, sample = _compare(workspace, table)
+    except RunnelError:
+        raise
+    except Exception as error:
+        raise _cannot(table, error) from error
+    result = VerifyResult(
+        str(table.name), not (missing or unexpected), missing, unexpected, tuple(sample),
+        table.frontier, perf_counter() - start,
+    )  # fmt: skip
+    workspace.catalog.record_verification(
+        Verification(
+            table.id,
+            datetime.now(UTC),
+            result.ok,
+            missing,
+            unexpected,
+            sample,
+            table.frontier,
+            result.seconds,
+        )  # fmt: skip
+    )
+    return result
+
+
+def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[dict[str, Any]]]:
+    assert table.frontier is not None
+    columns = table.layout.columns
+    names = [f"v{i}" for i in range(len(columns))]
+    with (
+        workspace.worker(table.settings, adaptive=True) as spark,
+        binding(workspace, spark) as bound,
+    ):
+        expected = user_query(bound, table, table.frontier).toDF(*names)
+        stored = workspace.trace(table).readout(spark, table.epoch).toDF(*names)
+        signed = expected.withColumn(_SIGN, F.lit(1)).unionAll(stored.withColumn(_SIGN, F.lit(-1)))
+        differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))
+        differing = bound.keep(differing.where(F.col(_SIGN) != 0))
+        missing, unexpected = _totals(differing)
+        if (missing or unexpected) and _only_floats_differ(differing, columns, missing, unexpected):
+            return 0, 0, []
+        rows = differing.limit(_SAMPLE).collect() if missing or unexpected else []
+        return missing, unexpected, [_sample(columns, row) for row in rows]
+
+
+def _totals(differing: DataFrame) -> tuple[int, int]:
+    sign = F.col(_SIGN)
+    row = differing.agg(
+        F.coalesce(F.sum(F.when(sign > 0, sign)), F.lit(0)),
+        F.coalesce(F.sum(F.when(sign < 0, -sign)), F.lit(0)),
+    ).first()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _only_floats_differ(
+    differing: DataFrame, columns: tuple[Column, ...], missing: int, unexpected: int
+) -> bool:
+    """Whether the rows pair up but for the last digits of floating point columns.
+
+    Spark's own sums of such columns depend on the order in which rows arrive.
+    """
+    floats = [i for i, c in enumerate(columns) if c.type in ("double", "float")]
+    if not floats or missing != unexpected or missing > _MOST_FLOAT_ROWS:
+        return False
+    others = [f"v{i}" for i in range(len(columns)) if i not in floats]
+    left = differing.where(F.col(_SIGN) > 0).alias("l")
+    right = differing.where(F.col(_SIGN) < 0).alias("r")
+    same = F.col(f"l.{_SIGN}") == -F.col(f"r.{_SIGN}")
+    for name in others:
+        same = same & F.col(f"l.{name}").eqNullSafe(F.col(f"r.{name}"))
+    for i in floats:
+        same = same & _close(F.col(f"l.v{i}"), F.col(f"r.v{i}"))
+    pairs = left.join(right, same)
+    return pairs.count() == left.count() == right.count()
+
+
+def _close(left: F.Column, right: F.Column) -> F.Column:
+    scale = F.greatest(F.abs(left), F.abs(right))
+    return left.eqNullSafe(right) | (F.abs(left - right) <= scale * _TOLERANCE)
+
+
+def _sample(columns: tuple[Column, ...], row: Any) -> dict[str, Any]:
+    values = {c.name: plain(row[i]) for i, c in enumerate(columns)}
+    count = int(row[len(columns)])
+    return {"difference": "missing" if count > 0 else "unexpected", "times": abs(count), **values}
+
+
+def _cannot(table: StreamTable, error: Exception) -> RunnelError:
+    told = translate(error)
+    if isinstance(told, SourceError):
+        return SourceError(
+            f"{table.name} cannot be verified: a pinned source version is no longer readable",
+            detail=told.primary,
+            hint="VACUUM removed it; refresh, then verify",
+        )
+    return told

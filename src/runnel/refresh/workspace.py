@@ -1,0 +1,77 @@
+"""What every verb works with: the catalog, the traces, the logs of sources, Spark when it is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runnel.lake.frames import SparkSession
+
+from runnel.catalog import Leases, Source, StreamTable, Writer
+from runnel.compile.pipeline import CompiledQuery
+from runnel.lake.log import DeltaLog
+from runnel.lake.session import worker_session
+from runnel.lake.trace import Trace
+from runnel.model.settings import Settings
+
+
+@dataclass
+class Workspace:
+    """Shared by the threads of one process; Spark starts when something first needs it."""
+
+    path: Path
+    catalog: Writer
+    leases: Leases
+    settings: Settings
+    open_spark: Callable[[], SparkSession]
+    compiled: dict[str, CompiledQuery] = field(default_factory=dict)
+    _logs: dict[str, DeltaLog] = field(default_factory=dict)
+    _traces: dict[str, Trace] = field(default_factory=dict)
+    _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.open_spark()
+
+    @property
+    def traces_path(self) -> Path:
+        return self.path / "_runnel" / "traces"
+
+    def trace(self, table: StreamTable) -> Trace:
+        """The trace of this life of a table."""
+        with self._lock:
+            if table.incarnation not in self._traces:
+                path = str(self.traces_path / table.incarnation)
+                self._traces[table.incarnation] = Trace(path, table.incarnation, table.layout)
+            return self._traces[table.incarnation]
+
+    def log(self, location: str) -> DeltaLog:
+        with self._lock:
+            return self._logs.setdefault(location, DeltaLog(location))
+
+    def upstream(self, source: Source) -> StreamTable | None:
+        """The stream table a source stands for, as the catalog has it now."""
+        return self.catalog.find(source.name.key)
+
+    @contextmanager
+    def worker(self, settings: Mapping[str, str], adaptive: bool) -> Iterator[SparkSession]:
+        """A session that nobody else uses meanwhile, with a query's settings; kept for the next."""
+        key = (*sorted(settings.items()), ("adaptive", str(adaptive)))
+        with self._lock:
+            idle = self._idle.setdefault(key, [])
+            session = idle.pop() if idle else None
+        if session is None:
+            session = worker_session(self.spark, settings, adaptive)
+        try:
+            yield session
+        finally:
+            with self._lock:
+                self._idle[key].append(session)
+
+    def forget_sessions(self) -> None:
+        with self._lock:
+            self._idle.clear()

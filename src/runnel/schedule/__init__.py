@@ -1,0 +1,1 @@
+"""Who is refreshed, in what order, to which common instant."""

@@ -1,0 +1,59 @@
+"""The graph of stream tables: what lies above and below a table, and the order of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import networkx as nx
+
+from runnel.catalog import Source, StreamTable
+from runnel.errors import UserError
+
+
+def graph_of(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
+    """Edges from each source to its readers, by table key; only stream tables are nodes."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for table in tables:
+        graph.add_node(table.name.key)
+        for source in table.sources:
+            if source.kind == "stream":
+                graph.add_edge(source.key, table.name.key)
+    return graph
+
+
+def refresh_order(tables: Iterable[StreamTable], targets: set[str] | None) -> list[str]:
+    """Parents before children: everything, or the targets and all that lies above them."""
+    graph = graph_of(tables)
+    if targets is not None:
+        wanted = set(targets)
+        for target in targets:
+            if target in graph:
+                wanted |= nx.ancestors(graph, target)
+        graph = graph.subgraph(wanted)
+    return list(nx.lexicographical_topological_sort(graph))
+
+
+def downstream(tables: Iterable[StreamTable], key: str) -> set[str]:
+    """Everything that reads a table, directly or not."""
+    graph = graph_of(tables)
+    return set(nx.descendants(graph, key)) if key in graph else set()
+
+
+def check_no_cycle(tables: Iterable[StreamTable], key: str, sources: Iterable[Source]) -> None:
+    """Refuse a query through which a table would read itself."""
+    graph = graph_of(t for t in tables if t.name.key != key)
+    graph.add_node(key)
+    for source in sources:
+        if source.kind == "stream":
+            graph.add_edge(source.key, key)
+            if source.key == key or nx.has_path(graph, key, source.key):
+                path = [key] if source.key == key else nx.shortest_path(graph, key, source.key)
+                raise UserError(
+                    f"stream table {_shown(key)} would depend on itself",
+                    detail=" -> ".join(_shown(k) for k in [*path, key]),
+                    hint="read the base tables instead, or break the chain with another table",
+                )
+
+
+def _shown(key: str) -> str:
+    return key.removeprefix("default.")

@@ -1,0 +1,98 @@
+"""Status, history and graph, from the catalog alone: no Spark, no JVM."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from runnel.catalog import Attempt, Reader, StreamTable
+from runnel.model.graph import Graph, GraphEdge, GraphNode
+from runnel.model.results import HistoryEntry, TableStatus
+from runnel.model.tabular import Rows
+
+
+def status(
+    reader: Reader, key: str | None = None, now: datetime | None = None
+) -> Rows[TableStatus]:
+    """One row a table: how stale it is, what happened last."""
+    tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
+    at = now or datetime.now(UTC)
+    return Rows([_status(reader, table, at) for table in tables], TableStatus.COLUMNS)
+
+
+def history(reader: Reader, key: str | None = None, limit: int = 20) -> Rows[HistoryEntry]:
+    """Refresh attempts, newest first."""
+    return Rows([_entry(a) for a in reader.history(key, limit)], HistoryEntry.COLUMNS)
+
+
+def graph(reader: Reader) -> Graph:
+    """Base tables and stream tables, and who reads whom."""
+    nodes: dict[str, GraphNode] = {}
+    edges: list[GraphEdge] = []
+    tables = reader.tables()
+    for table in tables:
+        for source in table.sources:
+            if source.kind == "delta":
+                nodes.setdefault(str(source.name), GraphNode(str(source.name), "delta"))
+    for table in tables:
+        nodes[str(table.name)] = GraphNode(
+            str(table.name), "stream", state=table.state, schedule=_text(table)
+        )
+        edges.extend(GraphEdge(str(source.name), str(table.name)) for source in table.sources)
+    return Graph(tuple(nodes.values()), tuple(edges))
+
+
+def _status(reader: Reader, table: StreamTable, now: datetime) -> TableStatus:
+    attempts = reader.history(table.name.key, 1)
+    last = attempts[0] if attempts else None
+    data_timestamp = table.frontier.data_timestamp if table.frontier else None
+    lag = (now - data_timestamp).total_seconds() if data_timestamp else None
+    target = table.schedule.seconds if table.schedule else None
+    return TableStatus(
+        name=str(table.name),
+        state=table.state,
+        mode=table.mode,
+        schedule=_text(table),
+        lag_seconds=lag,
+        target_seconds=target,
+        stale=None if target is None else lag is None or lag > target,
+        data_timestamp=data_timestamp,
+        epoch=table.epoch,
+        last_action=last.action if last else None,
+        last_reason=last.reason if last else None,
+        last_refresh_at=last.finished_at if last else None,
+        consecutive_errors=table.consecutive_errors,
+        last_error=table.last_error,
+        sources=tuple(str(s.name) for s in table.sources),
+        columns=tuple(f"{c.name} {c.type}" for c in table.layout.columns),
+        comment=table.comment,
+        refresh_reason=table.not_differential,
+        query=table.query,
+    )
+
+
+def _entry(attempt: Attempt) -> HistoryEntry:
+    return HistoryEntry(
+        name=attempt.table_name,
+        started_at=attempt.started_at,
+        outcome=attempt.outcome,
+        finished_at=attempt.finished_at,
+        action=attempt.action,
+        reason=attempt.reason,
+        rows_inserted=attempt.rows_inserted,
+        rows_deleted=attempt.rows_deleted,
+        change_rows=attempt.change_rows,
+        seconds=attempt.seconds,
+        phases=attempt.phases,
+        predicted=attempt.predicted,
+        data_timestamp=attempt.data_timestamp,
+        frontier=attempt.frontier,
+        epoch=attempt.epoch,
+        error=attempt.error,
+        error_code=attempt.error_code,
+        owner=attempt.owner,
+        id=attempt.id,
+    )
+
+
+def _text(table: StreamTable) -> str | None:
+    return table.schedule.text if table.schedule else None

@@ -1,0 +1,34 @@
+"""Fixtures that every room's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def lake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the shared session: its warehouse and its log are here."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def spark(lake_folder: Path) -> Iterator[SparkSession]:
+    """The one Spark session of a test run."""
+    from runnel.lake.session import open_session
+
+    conf = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "2g",
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    }
+    session = open_session(lake_folder, conf)
+    yield session.spark
+    if session.is_owned:
+        session.spark.stop()

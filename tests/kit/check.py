@@ -1,0 +1,79 @@
+"""What must hold after every round of changes, whatever the query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.bags import Bag, difference
+from kit.duck import DuckQuery, oracle
+
+
+@dataclass(frozen=True)
+class Round:
+    """Which sources changed, which of them only grew, and up to which epoch to compact afterwards."""
+
+    changed: frozenset[str]
+    growing: frozenset[str] = frozenset()
+    compact: int | None = None
+
+
+class Mismatch(AssertionError):
+    """An invariant of the algebra does not hold."""
+
+
+def check_rounds(
+    query: DuckQuery, oracle_sql: str, rounds: Sequence[Round], *, then_nothing: bool = True
+) -> None:
+    """Fill the trace in round 0, then refresh through the rounds, checking after each.
+
+    `then_nothing`: one more round in which every source says it changed, and none did.
+    """
+    query.sources.set_round(0)
+    query.initialize()
+    check_contents(query, oracle_sql, "round 0")
+    for number, step in enumerate(rounds, 1):
+        query.sources.set_round(number)
+        refresh(query, step, f"round {number}")
+        check_contents(query, oracle_sql, f"round {number}")
+    if then_nothing:
+        query.sources.set_round(len(rounds) + 1)
+        check_nothing_changed(query)
+
+
+def refresh(query: DuckQuery, step: Round, label: str) -> Bag:
+    """Run the change program of a round and append its output."""
+    program = query.compiled.program(step.changed, step.growing)
+    change = query.run(program)
+    here = query.trace()
+    for row, weight in change.items():
+        if weight < 0 and here[row] < -weight:
+            raise Mismatch(f"{label}: deletes {-weight} x {row}, of which there are {here[row]}")
+    query.append(change, query.epoch + 1)
+    if step.compact is not None:
+        query.compact(step.compact)
+    return change
+
+
+def check_contents(query: DuckQuery, oracle_sql: str, label: str) -> None:
+    """Readout, stored rows and full evaluation agree with the user's query."""
+    expected = oracle(query.con, oracle_sql)
+    compare(query.readout(), expected, f"{label}: the readout differs from the query")
+    stored = query.trace()
+    negative = {row: n for row, n in stored.items() if n < 0}
+    if negative:
+        raise Mismatch(f"{label}: negative totals {negative}")
+    compare(stored, query.full(), f"{label}: the trace differs from full()")
+
+
+def check_nothing_changed(query: DuckQuery) -> None:
+    """With empty changes of every source the program gives nothing."""
+    program = query.compiled.program(frozenset(query.compiled.kinds))
+    change = query.run(program)
+    if change:
+        raise Mismatch(f"an empty change gives {dict(change)}")
+
+
+def compare(found: Bag, expected: Bag, message: str) -> None:
+    if found != expected:
+        raise Mismatch(f"{message}\n{difference(found, expected)}")

@@ -1,0 +1,272 @@
+"""A compiled query run in memory on DuckDB: sources, trace, change programs, readout.
+
+Each source is one table holding its plain contents, its reading with weights and its change, for every
+round; `SET VARIABLE round` chooses which of them the views show, so that texts are prepared once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from kit.bags import Bag, Row, bag, literal, netted
+from kit.dialect import duck_type, replace_words, transpile
+from runnel.compile.build import SourceSchema
+from runnel.compile.pipeline import CompiledQuery
+from runnel.compile.program import TOKEN, Program, Step
+from runnel.model.columns import Column
+from runnel.model.names import TableName
+
+Weighted = tuple[Row, int]
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """A database in memory, single-threaded: the tables are tiny."""
+    con = duckdb.connect()
+    con.execute("SET threads = 1")
+    con.execute("PRAGMA disable_optimizer")
+    con.execute("SET VARIABLE round = 0")
+    return con
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source: `kind` is `delta`, or `trace` for one whose reading is not consolidated."""
+
+    name: str
+    columns: tuple[Column, ...]
+    kind: str = "delta"
+
+    @property
+    def schema(self) -> SourceSchema:
+        return SourceSchema(TableName.parse(self.name).key, self.kind, self.columns)
+
+
+@dataclass
+class Moment:
+    """One source in one round: contents, reading (rows with weights) and change since the last round."""
+
+    contents: list[Row]
+    reading: list[Weighted]
+    change: list[Weighted] = field(default_factory=list)
+
+
+class DuckSources:
+    """The sources as DuckDB relations."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> None:
+        self.con = con
+        self.tables = tables
+        self.places = {table.schema.key: i for i, table in enumerate(tables)}
+        for place, table in enumerate(tables):
+            self._create(place, table)
+
+    def _create(self, place: int, table: Table) -> None:
+        columns = ", ".join(f'"{c.name}" {duck_type(c.type)}' for c in table.columns)
+        names = ", ".join(f'"{c.name}"' for c in table.columns)
+        now = "__round = getvariable('round')"
+        data = f"k_data_{place}"
+        name = TableName.parse(table.name)
+        schema = "main" if name.schema == "default" else name.schema
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE {data} (__role CHAR, __round INT, __w BIGINT, {columns});"
+            + ("" if schema == "main" else f'CREATE SCHEMA IF NOT EXISTS "{schema}";')
+            + f'CREATE OR REPLACE VIEW "{schema}"."{name.name}" AS SELECT {names} FROM {data} WHERE __role = \'p\' AND {now};'
+            f"CREATE OR REPLACE VIEW k_new_{place} AS SELECT {names}, __w FROM {data} WHERE __role = 'n' AND {now};"
+            f"CREATE OR REPLACE VIEW k_change_{place} AS SELECT {names}, __w FROM {data} WHERE __role = 'c' AND {now}"
+        )
+
+    def load(self, key: str, first_round: int, moments: Iterable[Moment]) -> None:
+        """Store one source's moments, one a round."""
+        values = []
+        for number, moment in enumerate(moments, first_round):
+            parts = (
+                ("p", [(row, 1) for row in moment.contents]),
+                ("n", moment.reading),
+                ("c", moment.change),
+            )
+            for role, rows in parts:
+                for row, weight in rows:
+                    values.append(f"('{role}',{number},{weight},{','.join(map(literal, row))})")
+        if values:
+            self.con.execute(f"INSERT INTO k_data_{self.places[key]} VALUES {','.join(values)}")
+
+    def set_round(self, number: int) -> None:
+        self.con.execute(f"SET VARIABLE round = {number}")
+
+
+class DuckQuery:
+    """A compiled query with its trace."""
+
+    def __init__(
+        self,
+        sources: DuckSources,
+        compiled: CompiledQuery,
+        translate: Callable[[str], str] = replace_words,
+        *,
+        with_tables: bool = False,
+    ) -> None:
+        self.con = sources.con
+        self.sources = sources
+        self.compiled = compiled
+        self.translate = translate
+        self.with_tables = with_tables
+        self.epoch = 0
+        self._texts: dict[int, str] = {}
+        self._full: str | None = None
+        layout = compiled.layout
+        self.stored = [c.name for c in layout.stored]
+        columns = ", ".join(f"{c.name} {duck_type(c.type)}" for c in layout.stored)
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE k_trace ({columns}, __weight BIGINT, __epoch BIGINT)"
+        )
+
+    def initialize(self) -> None:
+        """Fill the trace from `full()`."""
+        self.append(self.full(), self.epoch)
+
+    def full(self) -> Bag:
+        """The stored rows of the whole result, netted."""
+        if self._full is None:
+            names = ", ".join(self._typed())
+            sql = self.translate(self._bound(self.compiled.full(), {}))
+            self._full = f"SELECT {names}, __weight FROM ({sql})"
+        return _weighted(self.con.execute(self._full).fetchall())
+
+    def run(self, program: Program) -> Bag:
+        """The output of a program, unchecked and not yet appended; every row must come once."""
+        if not program.steps:
+            return Bag()
+        sql = self._tables(program) if self.with_tables else self._ctes(program)
+        rows = self.con.execute(sql).fetchall()
+        totals = _weighted(rows)
+        assert len(totals) == len(rows), f"the output is not netted: {rows}"
+        return totals
+
+    def append(self, change: Bag, epoch: int) -> None:
+        """Append an epoch: copies as rows of weight 1, deletes with their total."""
+        values = []
+        for row, weight in change.items():
+            cells = ",".join(map(literal, (_plain(v) for v in row)))
+            cells += "," if cells else ""
+            copies = [f"({cells}1,{epoch})"] * weight if weight > 0 else [f"({cells}{weight},{epoch})"]
+            values += copies
+        if values:
+            self.con.execute(f"INSERT INTO k_trace VALUES {','.join(values)}")
+        self.epoch = epoch
+
+    def compact(self, since: int) -> None:
+        """Net the epochs up to `since` into one run."""
+        names = ", ".join(self.stored)
+        total = _weighted(
+            self.con.execute(
+                f"SELECT {names}{', ' if names else ''}__weight FROM k_trace WHERE __epoch <= {since}"
+            ).fetchall()
+        )
+        self.con.execute(f"DELETE FROM k_trace WHERE __epoch <= {since}")
+        epoch = self.epoch
+        self.append(total, since)
+        self.epoch = epoch
+
+    def trace(self) -> Bag:
+        """The stored rows with their totals."""
+        names = "".join(f"{n}, " for n in self.stored)
+        return _weighted(self.con.execute(f"SELECT {names}__weight FROM k_trace").fetchall())
+
+    def readout(self) -> Bag:
+        """What the user sees."""
+        layout = self.compiled.layout
+        items = "".join(f"{sql} AS v{i}, " for i, (_, sql) in enumerate(layout.visible))
+        where = f" WHERE {layout.visible_when}" if layout.visible_when else ""
+        sql = self.translate(f"SELECT {items}__weight FROM k_trace{where}")
+        return _weighted(self.con.execute(sql).fetchall())
+
+    def _typed(self) -> list[str]:
+        layout = self.compiled.layout
+        return [f"CAST({c.name} AS {duck_type(c.type)}) AS {c.name}" for c in layout.stored]
+
+    def _output(self, relation: str) -> str:
+        return f"SELECT {', '.join([*self._typed(), '__weight'])} FROM {relation}"
+
+    def _bound(self, sql: str, steps: dict[str, str]) -> str:
+        def text(token: str) -> str:
+            kind, _, name = token.partition(":")
+            match kind:
+                case "hint":
+                    return ""
+                case "state":
+                    return "k_trace"
+                case "step":
+                    return steps[name]
+                case _:
+                    return f"k_{kind}_{self.sources.places[name]}"
+
+        return TOKEN.sub(lambda match: text(match.group(1)), sql)
+
+    def _ctes(self, program: Program) -> str:
+        """The whole program as one statement, prepared once."""
+        if id(program) not in self._texts:
+            names = {s.name: f"k_step_{s.name}" for s in program.steps}
+            parts = []
+            for step in program.steps:
+                sql = self.translate(self._bound(step.sql, names))
+                if step.only_if:
+                    sql = f"SELECT * FROM ({sql}) WHERE EXISTS (SELECT 1 FROM {names[step.only_if]})"
+                kept = " MATERIALIZED" if step.materialize else ""
+                parts.append(f"{names[step.name]} AS{kept} ({sql})")
+            output = self._output(names[program.output.name])
+            self._texts[id(program)] = f"WITH {', '.join(parts)} {output}"
+        return self._texts[id(program)]
+
+    def _tables(self, program: Program) -> str:
+        """Run the program as the product does: small steps become tables, others are put in place."""
+        texts: dict[str, str] = {}
+        for step in program.steps:
+            sql = self._bound(step.sql, texts)
+            if step.only_if and not self._has_rows(texts[step.only_if]):
+                sql = _empty(step)
+            texts[step.name] = f"({sql})"
+            if step.materialize:
+                name = f"k_step_{step.name}"
+                self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.translate(sql)}")
+                texts[step.name] = name
+            if step.name == program.empty_if_empty and not self._has_rows(texts[step.name]):
+                return self._output(f"({_empty(program.output)})")
+        return self._output(f"({self.translate(texts[program.output.name])})")
+
+    def _has_rows(self, relation: str) -> bool:
+        sql = self.translate(f"SELECT 1 FROM {relation} LIMIT 1")
+        return self.con.execute(sql).fetchone() is not None
+
+
+def oracle(con: duckdb.DuckDBPyConnection, duck_sql: str) -> Bag:
+    """The user's own query, evaluated by DuckDB on the contents of the round."""
+    return bag(con.execute(duck_sql).fetchall())
+
+
+def oracle_text(query: str, tables: Sequence[Table], scales: dict[str, int] | None = None) -> str:
+    """The user's query for DuckDB; decimal columns of the tables are known, `scales` adds others."""
+    known = {
+        c.name.lower(): int(c.type[:-1].split(",")[1])
+        for table in tables
+        for c in table.columns
+        if c.type.startswith("decimal(")
+    }
+    return transpile(query, known | (scales or {}))
+
+
+def _empty(step: Step) -> str:
+    items = "".join(f"CAST(NULL AS {duck_type(c.type)}) AS {c.name}, " for c in step.columns)
+    return f"SELECT {items}CAST(0 AS BIGINT) AS __w, CAST(0 AS BIGINT) AS __weight WHERE FALSE"
+
+
+def _weighted(rows: Iterable[Row]) -> Bag:
+    return netted((next(iter(bag([row[:-1]]))), row[-1]) for row in rows)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple) and value[:1] == ("bool",):
+        return value[1]
+    return float("nan") if value == ("nan",) else value

@@ -1,0 +1,1 @@
+"""Generated cases: schemas, queries, contents and change sequences."""

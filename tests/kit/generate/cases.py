@@ -1,0 +1,114 @@
+"""A whole generated case, and how it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from kit.check import Mismatch, Round, check_rounds
+from kit.dialect import replace_words, transpile
+from kit.duck import DuckQuery, DuckSources, Moment, Table, oracle_text
+from kit.generate.data import history, tables
+from kit.generate.dice import Dice, chance
+from kit.generate.queries import Writer
+from kit.typer import TestTyper
+from runnel.compile.pipeline import compile_query
+from runnel.errors import NotDifferentiable
+
+_TYPER = TestTyper()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Tables, a query, and what happens to the tables."""
+
+    tables: Sequence[Table]
+    query: str
+    scales: dict[str, int]
+    moments: Sequence[Sequence[Moment]]
+    rounds: Sequence[Round]
+    thorough: bool = False
+    then_nothing: bool = True
+
+    def __str__(self) -> str:
+        lines = [f"query {self.query}"]
+        for table, moments in zip(self.tables, self.moments, strict=True):
+            columns = ", ".join(f"{c.name} {c.type}" for c in table.columns)
+            lines.append(f"table {table.name} ({columns}) kind {table.kind}")
+            for number, moment in enumerate(moments[:-1]):
+                lines.append(f"  round {number}: contents {moment.contents}")
+                lines.append(f"           change {moment.change}")
+                if table.kind == "trace":
+                    lines.append(f"           reading {moment.reading}")
+        lines.append(f"rounds {self.rounds}")
+        return "\n".join(lines)
+
+
+@dataclass
+class Tally:
+    """How many cases were really checked, and why the others were not."""
+
+    checked: int = 0
+    rounds: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def refuse(self, reason: str) -> None:
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+    def __str__(self) -> str:
+        refused = ", ".join(f"{n} x {r}" for r, n in sorted(self.refused.items()))
+        return f"{self.checked} cases checked in {self.rounds} rounds; refused: {refused or 'none'}"
+
+
+def case(dice: Dice, depth: int, max_rounds: int = 2) -> Case:
+    """Make a case."""
+    sources = tables(dice)
+    writer = Writer(dice, sources)
+    query = writer.whole(depth)
+    used = [t for t in sources if f"{t.name} " in query.text]
+    count = dice.number(1, max_rounds)
+    made = [history(dice, table, count) for table in used]
+    rounds = [_round(dice, used, made, number) for number in range(count)]
+    thorough = chance(dice, 3)
+    moments = [m for m, _ in made]
+    then_nothing = chance(dice, 20)
+    return Case(used, query.text, writer.scales, moments, rounds, thorough, then_nothing)
+
+
+def _round(
+    dice: Dice, used: Sequence[Table], made: Sequence[tuple[list[Moment], list[bool]]], number: int
+) -> Round:
+    changed, growing = set(), set()
+    for table, (moments, grew) in zip(used, made, strict=True):
+        if moments[number + 1].change or chance(dice, 15):
+            changed.add(table.schema.key)
+            if grew[number] and chance(dice, 70):
+                growing.add(table.schema.key)
+    compact = dice.number(0, number + 1) if chance(dice, 15) else None
+    return Round(frozenset(changed), frozenset(growing), compact)
+
+
+def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> None:
+    """Check a case and count it; a failure carries the case."""
+    try:
+        compiled = compile_query(made.query, [t.schema for t in made.tables], _TYPER)
+    except NotDifferentiable as error:
+        tally.refuse(error.construct)
+        return
+    sources = DuckSources(con, made.tables)
+    for table, moments in zip(made.tables, made.moments, strict=True):
+        sources.load(table.schema.key, 0, moments)
+    translate = transpile if made.thorough else replace_words
+    query = DuckQuery(sources, compiled, translate, with_tables=made.thorough)
+    try:
+        expected = oracle_text(made.query, made.tables, made.scales)
+        check_rounds(query, expected, made.rounds, then_nothing=made.then_nothing)
+    except (duckdb.OutOfRangeException, duckdb.NotImplementedException) as error:
+        tally.refuse(type(error).__name__)
+        return
+    except (Mismatch, duckdb.Error, AssertionError) as error:
+        raise Mismatch(f"{error}\n{made}") from error
+    tally.checked += 1
+    tally.rounds += len(made.rounds)

@@ -1,0 +1,53 @@
+"""Where a generator takes its choices from: Hypothesis, which can shrink them, or a seeded source."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+from hypothesis import strategies as st
+
+T = TypeVar("T")
+
+
+class Dice(Protocol):
+    """Choices; the first or smallest one is the simplest."""
+
+    def number(self, low: int, high: int) -> int: ...
+
+
+class Draws:
+    """Choices drawn by Hypothesis."""
+
+    def __init__(self, draw: Callable[[Any], Any]) -> None:
+        self._draw = draw
+
+    def number(self, low: int, high: int) -> int:
+        return int(self._draw(_integers(low, high)))
+
+
+class Seeded:
+    """Choices by a seed: several times faster, for long runs."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def number(self, low: int, high: int) -> int:
+        return self._random.randint(low, high)
+
+
+@lru_cache
+def _integers(low: int, high: int) -> st.SearchStrategy[int]:
+    return st.integers(low, high)
+
+
+def pick(dice: Dice, choices: Sequence[T]) -> T:
+    """One of the choices."""
+    return choices[dice.number(0, len(choices) - 1)]
+
+
+def chance(dice: Dice, percent: int) -> bool:
+    """True so often; shrinks to False."""
+    return dice.number(0, 99) >= 100 - percent
