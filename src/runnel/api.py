@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from runnel import sql as statements
 from runnel.catalog import Leases, Owner, StreamTable, open_catalog
-from runnel.errors import NotFound, RunnelError, UserError
+from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.session import query_settings
 from runnel.model.graph import Graph
@@ -31,8 +31,8 @@ from runnel.model.tabular import Rows
 from runnel.refresh.attempt import recover
 from runnel.refresh.compaction import compact_table
 from runnel.refresh.definition import Definition, define
-from runnel.refresh.keeper import SessionKeeper
 from runnel.refresh.explain import explain_query, explain_table
+from runnel.refresh.keeper import SessionKeeper
 from runnel.refresh.lifecycle import (
     create_table,
     drop_tables,
@@ -42,7 +42,7 @@ from runnel.refresh.lifecycle import (
 from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import seeing
-from runnel.schedule.order import check_no_cycle, downstream
+from runnel.schedule.order import check_no_cycle, downstream, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
 
 _UNSET: Any = object()
@@ -173,6 +173,7 @@ class Lake:
         if query is not None:
             self._keeper.sync()
             self._alter_query(replace(table, **changes, mode=mode), table, query)
+            self._keeper.sync()
             return self.status(table.name)
         if refresh_mode is not None:
             _require_differentiable(mode, table)
@@ -185,15 +186,15 @@ class Lake:
     ) -> tuple[str, ...]:
         """Remove a stream table and what it stored; with `cascade` also all that read it."""
         target = _name(name)
-        table = self._workspace.catalog.find(target.key)
-        if table is None:
-            if if_exists:
-                return ()
-            raise _missing(target, self._workspace)
+        if if_exists and self._workspace.catalog.find(target.key) is None:
+            return ()
+        table = self._find(target)
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
         readers = downstream(tables.values(), target.key)
         doomed = [table, *(tables[k] for k in sorted(readers))] if cascade else [table]
         drop_tables(self._workspace, doomed)
+        self._keeper.sync_if_open()
+        self._keeper.retract([t.name for t in doomed])
         return tuple(str(t.name) for t in doomed)
 
     # -- refreshing -----------------------------------------------------------------------------
@@ -206,9 +207,16 @@ class Lake:
         target = self._find(name) if name is not None else None
         keys = {target.name.key} if target else None
         results = refresh_pass(self._workspace, keys, notice or (lambda result: None))
+        self._keeper.sync_if_open()
         if target is not None:
             return results[target.name.key]
         return Rows(results.values(), RefreshResult.COLUMNS)
+
+    def refresh_order(self, name: str | TableName | None = None) -> tuple[str, ...]:
+        """The tables that `refresh` with the same argument goes through, in that order."""
+        keys = {self._find(name).name.key} if name is not None else None
+        tables = {t.name.key: t for t in self._workspace.catalog.tables()}
+        return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys))
 
     def verify(self, name: str | TableName) -> VerifyResult:
         """Compare a table's contents with its query at the pinned source versions."""
@@ -245,7 +253,11 @@ class Lake:
             return self._keeper.run(statement.text, statement.verb, statement.target)
         return self._run(statement)
 
-    def status(self, name: str | TableName | None = None) -> Any:
+    @overload
+    def status(self, name: str | TableName) -> TableStatus: ...
+    @overload
+    def status(self, name: None = None) -> Rows[TableStatus]: ...
+    def status(self, name: str | TableName | None = None) -> TableStatus | Rows[TableStatus]:
         """How every table stands, or one."""
         if name is None:
             return seeing.status(self._workspace.catalog)
@@ -309,7 +321,7 @@ class Lake:
                     statement.name, cascade=statement.cascade, if_exists=statement.if_exists
                 )
             case statements.RefreshStreamTable():
-                return self.refresh(statement.name)
+                return self.refresh(statement.name) if statement.name else self.refresh()
             case statements.VerifyStreamTable():
                 return self.verify(statement.name)
             case statements.CompactStreamTable():
@@ -350,23 +362,11 @@ class Lake:
         return self.alter_stream_table(statement.name, **given)
 
     def _find(self, name: str | TableName) -> StreamTable:
-        target = _name(name)
-        table = self._workspace.catalog.find(target.key)
-        if table is None:
-            raise _missing(target, self._workspace)
-        return table
+        return seeing.find_table(self._workspace.catalog, _name(name))
 
 
 def _name(name: str | TableName) -> TableName:
     return name if isinstance(name, TableName) else TableName.parse(name)
-
-
-def _missing(name: TableName, workspace: Workspace) -> NotFound:
-    known = ", ".join(str(t.name) for t in workspace.catalog.tables()[:10])
-    return NotFound(
-        f"stream table {name} does not exist",
-        hint=f"there are: {known}" if known else "none was created in this lake yet",
-    )
 
 
 def _state(status: str | TableState, table: StreamTable) -> TableState:

@@ -24,21 +24,24 @@ class Mismatch(AssertionError):
 
 def check_rounds(
     query: DuckQuery, oracle_sql: str, rounds: Sequence[Round], *, then_nothing: bool = True
-) -> None:
+) -> int:
     """Fill the trace in round 0, then refresh through the rounds, checking after each.
 
-    `then_nothing`: one more round in which every source says it changed, and none did.
+    `then_nothing`: one more round in which every source says it changed, and none did. Returns the
+    number of rounds in which the result really changed.
     """
+    moved = 0
     query.sources.set_round(0)
     query.initialize()
     check_contents(query, oracle_sql, "round 0")
     for number, step in enumerate(rounds, 1):
         query.sources.set_round(number)
-        refresh(query, step, f"round {number}")
+        moved += bool(refresh(query, step, f"round {number}"))
         check_contents(query, oracle_sql, f"round {number}")
     if then_nothing:
         query.sources.set_round(len(rounds) + 1)
         check_nothing_changed(query)
+    return moved
 
 
 def refresh(query: DuckQuery, step: Round, label: str) -> Bag:

@@ -6,6 +6,7 @@ round; `SET VARIABLE round` chooses which of them the views show, so that texts 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,11 +16,12 @@ from kit.bags import Bag, Row, bag, literal, netted
 from kit.dialect import duck_type, replace_words, transpile
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery
-from runnel.compile.program import TOKEN, Program, Step
+from runnel.compile.program import TOKEN, Program, Step, weight_of
 from runnel.model.columns import Column
 from runnel.model.names import TableName
 
 Weighted = tuple[Row, int]
+_STEP = re.compile(r"\bk_step_\w+\b")
 
 
 def connection() -> duckdb.DuckDBPyConnection:
@@ -68,14 +70,15 @@ class DuckSources:
         names = ", ".join(f'"{c.name}"' for c in table.columns)
         now = "__round = getvariable('round')"
         data = f"k_data_{place}"
+        weight = weight_of(c.name for c in table.columns)
         name = TableName.parse(table.name)
         schema = "main" if name.schema == "default" else name.schema
         self.con.execute(
-            f"CREATE OR REPLACE TABLE {data} (__role CHAR, __round INT, __w BIGINT, {columns});"
+            f"CREATE OR REPLACE TABLE {data} (__role CHAR, __round INT, __count BIGINT, {columns});"
             + ("" if schema == "main" else f'CREATE SCHEMA IF NOT EXISTS "{schema}";')
             + f'CREATE OR REPLACE VIEW "{schema}"."{name.name}" AS SELECT {names} FROM {data} WHERE __role = \'p\' AND {now};'
-            f"CREATE OR REPLACE VIEW k_new_{place} AS SELECT {names}, __w FROM {data} WHERE __role = 'n' AND {now};"
-            f"CREATE OR REPLACE VIEW k_change_{place} AS SELECT {names}, __w FROM {data} WHERE __role = 'c' AND {now}"
+            f"CREATE OR REPLACE VIEW k_new_{place} AS SELECT {names}, __count AS {weight} FROM {data} WHERE __role = 'n' AND {now};"
+            f"CREATE OR REPLACE VIEW k_change_{place} AS SELECT {names}, __count AS {weight} FROM {data} WHERE __role = 'c' AND {now}"
         )
 
     def load(self, key: str, first_round: int, moments: Iterable[Moment]) -> None:
@@ -114,7 +117,8 @@ class DuckQuery:
         self.translate = translate
         self.with_tables = with_tables
         self.epoch = 0
-        self._texts: dict[int, str] = {}
+        self._translated: dict[str, str] = {}
+        self._statements: dict[int, str] = {}
         self._full: str | None = None
         layout = compiled.layout
         self.stored = [c.name for c in layout.stored]
@@ -131,7 +135,7 @@ class DuckQuery:
         """The stored rows of the whole result, netted."""
         if self._full is None:
             names = ", ".join(self._typed())
-            sql = self.translate(self._bound(self.compiled.full(), {}))
+            sql = self._text(self.compiled.full())
             self._full = f"SELECT {names}, __weight FROM ({sql})"
         return _weighted(self.con.execute(self._full).fetchall())
 
@@ -190,55 +194,61 @@ class DuckQuery:
     def _output(self, relation: str) -> str:
         return f"SELECT {', '.join([*self._typed(), '__weight'])} FROM {relation}"
 
-    def _bound(self, sql: str, steps: dict[str, str]) -> str:
-        def text(token: str) -> str:
-            kind, _, name = token.partition(":")
-            match kind:
-                case "hint":
-                    return ""
-                case "state":
-                    return "k_trace"
-                case "step":
-                    return steps[name]
-                case _:
-                    return f"k_{kind}_{self.sources.places[name]}"
+    def _text(self, sql: str) -> str:
+        """A statement for DuckDB; other steps are mentioned by name."""
+        if sql not in self._translated:
+            bound = TOKEN.sub(lambda match: self._relation(match.group(1)), sql)
+            self._translated[sql] = self.translate(bound)
+        return self._translated[sql]
 
-        return TOKEN.sub(lambda match: text(match.group(1)), sql)
+    def _relation(self, token: str) -> str:
+        kind, _, name = token.partition(":")
+        match kind:
+            case "hint":
+                return ""
+            case "state":
+                return "k_trace"
+            case "step":
+                return f"k_step_{name}"
+            case _:
+                return f"k_{kind}_{self.sources.places[name]}"
 
     def _ctes(self, program: Program) -> str:
         """The whole program as one statement, prepared once."""
-        if id(program) not in self._texts:
-            names = {s.name: f"k_step_{s.name}" for s in program.steps}
+        if id(program) not in self._statements:
             parts = []
             for step in program.steps:
-                sql = self.translate(self._bound(step.sql, names))
+                sql = self._text(step.sql)
                 if step.only_if:
-                    sql = f"SELECT * FROM ({sql}) WHERE EXISTS (SELECT 1 FROM {names[step.only_if]})"
+                    sql = f"SELECT * FROM ({sql}) WHERE EXISTS (FROM k_step_{step.only_if})"
                 kept = " MATERIALIZED" if step.materialize else ""
-                parts.append(f"{names[step.name]} AS{kept} ({sql})")
-            output = self._output(names[program.output.name])
-            self._texts[id(program)] = f"WITH {', '.join(parts)} {output}"
-        return self._texts[id(program)]
+                parts.append(f"k_step_{step.name} AS{kept} ({sql})")
+            output = self._output(f"k_step_{program.output.name}")
+            self._statements[id(program)] = f"WITH {', '.join(parts)} {output}"
+        return self._statements[id(program)]
 
     def _tables(self, program: Program) -> str:
         """Run the program as the product does: small steps become tables, others are put in place."""
-        texts: dict[str, str] = {}
+        inline: dict[str, str] = {}
+
+        def in_place(sql: str) -> str:
+            return _STEP.sub(lambda m: inline.get(m.group(), m.group()), sql)
+
         for step in program.steps:
-            sql = self._bound(step.sql, texts)
-            if step.only_if and not self._has_rows(texts[step.only_if]):
+            name = f"k_step_{step.name}"
+            sql = in_place(self._text(step.sql))
+            if step.only_if and not self._has_rows(in_place(f"k_step_{step.only_if}")):
                 sql = _empty(step)
-            texts[step.name] = f"({sql})"
             if step.materialize:
-                name = f"k_step_{step.name}"
-                self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.translate(sql)}")
-                texts[step.name] = name
-            if step.name == program.empty_if_empty and not self._has_rows(texts[step.name]):
+                self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+            else:
+                inline[name] = f"({sql})"
+            if step.name == program.empty_if_empty and not self._has_rows(in_place(name)):
                 return self._output(f"({_empty(program.output)})")
-        return self._output(f"({self.translate(texts[program.output.name])})")
+        return self._output(in_place(f"k_step_{program.output.name}"))
 
     def _has_rows(self, relation: str) -> bool:
-        sql = self.translate(f"SELECT 1 FROM {relation} LIMIT 1")
-        return self.con.execute(sql).fetchone() is not None
+        return self.con.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchone() is not None
 
 
 def oracle(con: duckdb.DuckDBPyConnection, duck_sql: str) -> Bag:

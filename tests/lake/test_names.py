@@ -14,6 +14,8 @@ from runnel.errors import SourceError
 from runnel.lake.names import (
     TableKind,
     describe,
+    drop_table,
+    find_folder,
     locate,
     publish_view,
     retract_view,
@@ -35,12 +37,14 @@ def test_tables_of_other_processes_come_and_go(spark: SparkSession, lake_folder:
     sync_tables(spark, warehouse, known)
     assert {"default.foreign_one", "other.foreign_two"} <= known.keys()
     assert "default.not_a_table" not in known
+    assert find_folder(warehouse, TableName("Other", "FOREIGN_two")) is not None
+    assert find_folder(warehouse, TableName("default", "not_a_table")) is None
     assert spark.table("foreign_one").count() == 2
     assert spark.table("other.foreign_two").count() == 2
     shutil.rmtree(warehouse / "foreign_one")
     sync_tables(spark, warehouse, known)
     assert not spark.catalog.tableExists("foreign_one")
-    spark.sql("DROP TABLE other.foreign_two")
+    drop_table(spark, warehouse, TableName("other", "foreign_two"))
     assert not (warehouse / "other.db" / "foreign_two").exists()
     sync_tables(spark, warehouse, known)
     assert "other.foreign_two" not in known
@@ -65,7 +69,7 @@ def test_what_a_name_stands_for(spark: SparkSession, lake_folder: Path) -> None:
 
 
 def test_views_are_published_and_retracted(spark: SparkSession) -> None:
-    name = TableName.parse("`new schema`.`a view`")
+    name = TableName.parse("`New_schema`.`A_view`")
     publish_view(spark, name, "SELECT 1 AS `x y`")
     publish_view(spark, name, "SELECT 2 AS `x y`")
     assert spark.table(name.sql).collect() == [(2,)]

@@ -129,7 +129,7 @@ def test_types_are_sparks(spark: SparkSession) -> None:
     expected = ("decimal(22,2)", "bigint", "double", "array<int>", "variant")
     assert typer.types(columns, expressions) == expected
     assert typer.types([], []) == ()
-    assert typer.types([], ["1 + 1.5"]) == ("decimal(13,1)",)
+    assert typer.types([], ["1 + 1.5"]) == ("decimal(3,1)",)
     with pytest.raises(InvalidQuery):
         typer.types(columns, ["n + nope"])
     with pytest.raises(InvalidQuery):

@@ -17,11 +17,15 @@ class JoinKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A source read at a version: `names` are the source's own column names, in step with `columns`."""
+    """A source read at a version: `names` are the source's own column names, in step with `columns`.
+
+    `weight` is what its reading calls the weight: a name that no column of the source has.
+    """
 
     source: str
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    weight: str
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -41,7 +41,7 @@ from runnel.catalog.schema import (
 from runnel.errors import AlreadyExists, InUse, NotFound
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
-from runnel.model.refresh import Outcome
+from runnel.model.refresh import Outcome, RefreshAction
 
 HISTORY_LIMIT = 1000
 VERIFICATION_LIMIT = 100
@@ -122,6 +122,36 @@ class Writer(Reader):
         with writing(self.engine) as connection:
             result = connection.execute(stream_tables.update().where(condition).values(row))
             return result.rowcount == 1
+
+    def record_no_data(
+        self,
+        table: StreamTable,
+        frontier: Frontier,
+        owner: Owner | str,
+        seconds: float,
+        reason: str,
+    ) -> bool:
+        """Note that nothing changed, in one transaction; False when the table moved meanwhile."""
+        c = stream_tables.c
+        current = sa.select(c.incarnation, c.epoch, c.frontier).where(c.id == table.id)
+        known = (table.incarnation, table.epoch, frontier_to_json(table.frontier))
+        now = datetime.now(UTC)
+        row = {
+            "table_id": table.id, "owner": str(owner), "started_at": now, "finished_at": now,
+            "outcome": Outcome.OK.value, "action": RefreshAction.NO_DATA.value, "reason": reason,
+            "rows_inserted": 0, "rows_deleted": 0, "change_rows": 0, "seconds": seconds,
+            "phases": {}, "predicted": {}, "frontier": frontier.to_json(), "epoch": table.epoch,
+            "data_timestamp": frontier.data_timestamp,
+        }  # fmt: skip
+        with writing(self.engine) as connection:
+            found = connection.execute(current.with_for_update()).first()
+            if found is None or tuple(found) != known:
+                return False
+            values = {"frontier": frontier_to_json(frontier)}
+            connection.execute(stream_tables.update().where(c.id == table.id).values(values))
+            connection.execute(refresh_history.insert(), row)
+            _prune(connection, refresh_history, table.id, HISTORY_LIMIT)
+            return True
 
     def start_attempt(
         self,

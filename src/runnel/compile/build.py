@@ -11,6 +11,7 @@ from sqlglot import exp
 from runnel.algebra.nodes import Node, Project, Scan, UnionAll, distinct
 from runnel.algebra.scalar import Scalar, wrap
 from runnel.compile.joins import join_relations
+from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation
 from runnel.compile.scope import Entry, Scope
 from runnel.compile.select import build_select
@@ -31,7 +32,7 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True)
 class _Cte:
-    query: exp.Expression
+    query: exp.Expr
     names: tuple[str, ...]
     visible: Mapping[str, _Cte]
 
@@ -47,7 +48,7 @@ class Builder:
     def fresh(self, type_: str) -> Column:
         return Column(f"a{next(self.numbers)}", type_)
 
-    def query(self, node: exp.Expression, ctes: Mapping[str, _Cte]) -> Relation:
+    def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
         ctes = self._with(node, ctes)
         match node:
             case exp.Subquery():
@@ -61,10 +62,10 @@ class Builder:
             case _:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
 
-    def from_item(self, node: exp.Expression, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
         self._refuse_decorations(node)
         match node:
-            case exp.Subquery() if isinstance(node.this, exp.Table):
+            case exp.Subquery() if _is_parenthesised_join(node.this):
                 return self._parenthesised_join(node, ctes)
             case exp.Subquery():
                 relation = self.query(node.this, ctes)
@@ -78,7 +79,7 @@ class Builder:
                 )
 
     def joined(
-        self, first: exp.Expression, joins: list[exp.Join], ctes: Mapping[str, _Cte]
+        self, first: exp.Expr, joins: list[exp.Join], ctes: Mapping[str, _Cte]
     ) -> tuple[Node, Scope]:
         node, scope = self.from_item(first, ctes)
         for join in joins:
@@ -88,14 +89,14 @@ class Builder:
     def _parenthesised_join(
         self, node: exp.Subquery, ctes: Mapping[str, _Cte]
     ) -> tuple[Node, Scope]:
-        table = node.this.copy()
-        joins = table.args.pop("joins", None) or []
-        tree, scope = self.joined(table, joins, ctes)
+        first = node.this.copy()
+        joins = first.args.pop("joins", None) or []
+        tree, scope = self.joined(first, joins, ctes)
         if node.alias:
             scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star(None)))
         return tree, scope
 
-    def _with(self, node: exp.Expression, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+    def _with(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
@@ -115,8 +116,9 @@ class Builder:
         name = table_name(node)
         source = self.sources[name.key]
         columns = tuple(self.fresh(c.type) for c in source.columns)
-        scan = Scan(source.key, columns, tuple(c.name for c in source.columns))
-        names = _column_aliases(node) or scan.names
+        own = tuple(c.name for c in source.columns)
+        scan = Scan(source.key, columns, own, weight_of(own))
+        names = _column_aliases(node) or own
         entries = tuple(
             Entry(alias, n, c, schema=name.schema) for n, c in zip(names, columns, strict=True)
         )
@@ -148,7 +150,7 @@ class Builder:
             return left.type
         return self.typer.types((left, right), [f"coalesce({left.name}, {right.name})"])[0]
 
-    def _refuse_decorations(self, node: exp.Expression) -> None:
+    def _refuse_decorations(self, node: exp.Expr) -> None:
         for part, label in (("pivots", "PIVOT"), ("laterals", "LATERAL VIEW"), ("when", "AS OF")):
             if node.args.get(part):
                 raise NotDifferentiable(label, hint="use refresh mode FULL or AUTO")
@@ -171,6 +173,12 @@ def _cast(relation: Relation, columns: tuple[Column, ...], builder: Builder) -> 
     return Project(relation.node, tuple(items))
 
 
-def _column_aliases(node: exp.Expression) -> tuple[str, ...]:
+def _is_parenthesised_join(inner: exp.Expr) -> bool:
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.alias or inner.args.get("joins"))
+    return isinstance(inner, exp.Table)
+
+
+def _column_aliases(node: exp.Expr) -> tuple[str, ...]:
     alias = node.args.get("alias")
     return tuple(c.name for c in alias.args.get("columns") or ()) if alias is not None else ()

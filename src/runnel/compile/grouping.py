@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Call, Node
-from runnel.compile.scalars import marked, mark, resolve, to_scalar
+from runnel.compile.scalars import mark, marked, resolve
 from runnel.compile.scope import Scope
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from runnel.compile.build import Builder
     from runnel.compile.select import SelectItem
 
-_FUNCTIONS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
 # Aggregates that sqlglot does not class as such.
 _MORE_AGGREGATES = frozenset(
     "every any some bool_and bool_or bit_and bit_or bit_xor collect_set mode median percentile kurtosis "
@@ -39,7 +45,7 @@ def is_grouped(select: exp.Select, items: list[SelectItem]) -> bool:
 
 def build_grouping(
     builder: Builder, select: exp.Select, node: Node, scope: Scope, items: list[SelectItem]
-) -> tuple[Node, list[SelectItem], exp.Expression | None]:
+) -> tuple[Node, list[SelectItem], exp.Expr | None]:
     """The Aggregate, and the select list and HAVING rewritten to read its output."""
     from runnel.compile.select import SelectItem, project
 
@@ -61,9 +67,9 @@ def build_grouping(
 class _Group:
     """Collects keys and calls; `rewrite` replaces them in an expression by numbered slots."""
 
-    keys: list[exp.Expression]
-    calls: list[tuple[str, tuple[int, ...], exp.Expression]] = field(default_factory=list)
-    arguments: list[exp.Expression] = field(default_factory=list)
+    keys: list[exp.Expr]
+    calls: list[tuple[str, tuple[int, ...], exp.Expr]] = field(default_factory=list)
+    arguments: list[exp.Expr] = field(default_factory=list)
 
     @property
     def slots(self) -> list[str]:
@@ -71,7 +77,7 @@ class _Group:
             f"call{i}" for i in range(len(self.calls))
         ]
 
-    def rewrite(self, node: exp.Expression) -> exp.Expression:
+    def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
         if _is_aggregate(node):
@@ -86,7 +92,7 @@ class _Group:
             copy.set(name, _map_argument(value, self.rewrite))
         return copy
 
-    def _call(self, node: exp.Expression) -> int:
+    def _call(self, node: exp.Expr) -> int:
         function, arguments = _normalize(node)
         places = tuple(self._argument(a) for a in arguments)
         for index, (known, known_places, _) in enumerate(self.calls):
@@ -95,23 +101,23 @@ class _Group:
         self.calls.append((function, places, node))
         return len(self.calls) - 1
 
-    def _argument(self, node: exp.Expression) -> int:
+    def _argument(self, node: exp.Expr) -> int:
         if node not in self.arguments:
             self.arguments.append(node)
         return self.arguments.index(node)
 
 
 def _map_argument(value: object, rewrite: object) -> object:
-    if isinstance(value, exp.Expression):
+    if isinstance(value, exp.Expr):
         return rewrite(value)  # type: ignore[operator]
     if isinstance(value, list):
         return [_map_argument(v, rewrite) for v in value]
     return value
 
 
-def _normalize(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
+def _normalize(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
     """Function and arguments; FILTER becomes CASE, since every function kept here ignores NULLs."""
-    condition: exp.Expression | None = None
+    condition: exp.Expr | None = None
     if isinstance(node, exp.Filter):
         condition, node = node.expression.this, node.this
     function = _FUNCTIONS.get(type(node))
@@ -131,8 +137,8 @@ def _normalize(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
 
 
 def _simplify_count(
-    function: str, arguments: list[exp.Expression], condition: exp.Expression | None
-) -> tuple[str, list[exp.Expression]]:
+    function: str, arguments: list[exp.Expr], condition: exp.Expr | None
+) -> tuple[str, list[exp.Expr]]:
     if function == "count" and all(isinstance(a, (exp.Star, exp.Literal)) for a in arguments):
         if condition is None:
             return "count_star", []
@@ -162,7 +168,7 @@ def _spark_text(function: str, arguments: tuple[Column, ...]) -> str:
     return f"{name}({'DISTINCT ' if is_distinct else ''}{', '.join(a.name for a in arguments)})"
 
 
-def _group_keys(select: exp.Select, scope: Scope, items: list[SelectItem]) -> list[exp.Expression]:
+def _group_keys(select: exp.Select, scope: Scope, items: list[SelectItem]) -> list[exp.Expr]:
     group = select.args.get("group")
     if group is None:
         return []
@@ -171,7 +177,7 @@ def _group_keys(select: exp.Select, scope: Scope, items: list[SelectItem]) -> li
     for part in ("grouping_sets", "cube", "rollup", "totals"):
         if group.args.get(part):
             raise NotDifferentiable("GROUPING SETS, CUBE or ROLLUP")
-    keys: list[exp.Expression] = []
+    keys: list[exp.Expr] = []
     for node in group.expressions:
         if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
             raise NotDifferentiable("GROUPING SETS, CUBE or ROLLUP")
@@ -182,7 +188,7 @@ def _group_keys(select: exp.Select, scope: Scope, items: list[SelectItem]) -> li
     return keys
 
 
-def _group_key(node: exp.Expression, scope: Scope, items: list[SelectItem]) -> exp.Expression:
+def _group_key(node: exp.Expr, scope: Scope, items: list[SelectItem]) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string:
         index = int(node.name)
         if not 1 <= index <= len(items):
@@ -191,7 +197,7 @@ def _group_key(node: exp.Expression, scope: Scope, items: list[SelectItem]) -> e
     return resolve(node, scope, _aliases(items))
 
 
-def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Expression | None:
+def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Expr | None:
     having = select.args.get("having")
     if having is None:
         return None
@@ -207,19 +213,19 @@ def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Ex
     return resolve(having.this, scope, _aliases(items))
 
 
-def _aliases(items: list[SelectItem]) -> dict[str, exp.Expression]:
+def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
 
 
-def _fill(node: exp.Expression, names: dict[str, Column]) -> exp.Expression:
-    def replace(inner: exp.Expression) -> exp.Expression:
+def _fill(node: exp.Expr, names: dict[str, Column]) -> exp.Expr:
+    def replace(inner: exp.Expr) -> exp.Expr:
         slot = marked(inner)
         return mark(names[slot].name) if slot in names else inner
 
     return node.transform(replace)
 
 
-def _is_aggregate(node: exp.Expression) -> bool:
+def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Filter):
         return True
     if isinstance(node, exp.AggFunc):
@@ -227,5 +233,5 @@ def _is_aggregate(node: exp.Expression) -> bool:
     return isinstance(node, exp.Func) and _name(node).lower() in _MORE_AGGREGATES
 
 
-def _name(node: exp.Expression) -> str:
+def _name(node: exp.Expr) -> str:
     return node.name if isinstance(node, exp.Anonymous) else node.sql_name().lower()  # type: ignore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runnel.algebra.nodes import Node, Scan, walk
+from runnel.algebra.nodes import Aggregate, Node, Scan, walk
 from runnel.compile.build import Builder, SourceSchema
 from runnel.compile.differentiate import laws
 from runnel.compile.differentiate.aggregate import group_state
@@ -64,7 +64,8 @@ class CompiledQuery:
         if root.state is None:
             reading = emitter.new(self.tree)
             return _stored(root, reading.sql, W)
-        grouped = group_state(root.node, root.state, emitter.new(root.node.input))  # type: ignore
+        assert isinstance(root.node, Aggregate)
+        grouped = group_state(root.node, root.state, emitter.new(root.node.input))
         return _stored(root, grouped, "CAST(1 AS BIGINT)")
 
     def program(self, changed: frozenset[str], growing: frozenset[str] = frozenset()) -> Program:
@@ -114,12 +115,9 @@ def _differentiate(
             sql = _netted(root, step_of(change))
             emitter.add("output", "netted", sql, [c for c, _ in root.items])
     else:
+        assert isinstance(root.node, Aggregate)
         empty_if_empty = change_root_aggregate(
-            emitter,
-            root.node,
-            root.state,
-            root.stored,
-            root.items,  # type: ignore[arg-type]
+            emitter, root.node, root.state, root.stored, root.items
         )
     program = simplify(Program(tuple(emitter.steps.values()), empty_if_empty))
     guard(program, query.layout, changed)

@@ -2,22 +2,34 @@
 
 Text refers to what it reads by tokens, which the executor replaces:
 
-    ⟦new:source⟧     the source's contents at the new version: its columns and `__w`
-    ⟦change:source⟧  its change in the window: its columns and `__w`, not netted
+    ⟦new:source⟧     the source's contents at the new version: its columns and its weight
+    ⟦change:source⟧  its change in the window: its columns and its weight, not netted
     ⟦state⟧          the trace's own contents: stored columns, `__weight`, `__epoch`, unconsolidated
     ⟦step:name⟧      another step
     ⟦hint:a:name⟧    a broadcast hint for alias a, if step (or change) `name` turns out small
+
+The weight is called `__w`; in the readings of a source that has such a column itself, `weight_of` says how.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runnel.model.columns import Column
 
 TOKEN = re.compile(r"⟦([^⟧]*)⟧")
 W = "__w"
+
+
+def weight_of(columns: Iterable[str]) -> str:
+    """What the readings of a source with these columns call the weight."""
+    taken = {name.lower() for name in columns}
+    name = W
+    while name in taken:
+        name += "_"
+    return name
 
 
 def new_of(source: str) -> str:

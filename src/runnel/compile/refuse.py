@@ -38,7 +38,7 @@ def refuse(tree: exp.Query) -> None:
             )
 
 
-def _refuse_function(node: exp.Expression) -> None:
+def _refuse_function(node: exp.Expr) -> None:
     names = _function_names(node)
     if names & NON_DETERMINISTIC:
         raise InvalidQuery(
@@ -54,7 +54,7 @@ def _refuse_function(node: exp.Expression) -> None:
         )
 
 
-def _function_names(node: exp.Expression) -> frozenset[str]:
+def _function_names(node: exp.Expr) -> frozenset[str]:
     if isinstance(node, exp.Anonymous):
         return frozenset({node.name.lower()})
     if isinstance(node, exp.StrToUnix) and node.this is None:

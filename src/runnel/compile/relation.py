@@ -22,7 +22,7 @@ class Relation:
             raise InvalidQuery(
                 f"{len(names)} column aliases for {len(self.outputs)} columns of {alias}"
             )
-        called = names or tuple(name for name, _ in self.outputs)
+        called: tuple[str | None, ...] = names or tuple(name for name, _ in self.outputs)
         return Scope(
             tuple(
                 Entry(alias, name, column)

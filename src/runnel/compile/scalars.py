@@ -20,7 +20,7 @@ _MARK = re.compile(r"__rnmark_(\w+?)__")
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
 _GENERATOR_NAMES = frozenset({"stack", "json_tuple", "inline_outer", "variant_explode"})
 
-Fallback = Callable[[list[str]], exp.Expression | None]
+Fallback = Callable[[list[str]], exp.Expr | None]
 
 
 def mark(column: str) -> exp.Column:
@@ -28,7 +28,7 @@ def mark(column: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=f"__rnmark_{column}__", quoted=False))
 
 
-def marked(node: exp.Expression) -> str | None:
+def marked(node: exp.Expr) -> str | None:
     """The column a mark stands for."""
     if isinstance(node, exp.Column):
         match = _MARK.fullmatch(node.name)
@@ -37,15 +37,15 @@ def marked(node: exp.Expression) -> str | None:
 
 
 def resolve(
-    node: exp.Expression, scope: Scope, aliases: Mapping[str, exp.Expression] | None = None
-) -> exp.Expression:
+    node: exp.Expr, scope: Scope, aliases: Mapping[str, exp.Expr] | None = None
+) -> exp.Expr:
     """A copy of the expression with every column replaced by its mark.
 
     `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them.
     """
     check_expression(node)
 
-    def replace(inner: exp.Expression) -> exp.Expression:
+    def replace(inner: exp.Expr) -> exp.Expr:
         if isinstance(inner, exp.Column) and marked(inner) is None:
             return _lookup(inner, scope, aliases or {})
         return inner
@@ -53,7 +53,7 @@ def resolve(
     return node.copy().transform(replace)
 
 
-def to_scalar(node: exp.Expression) -> Scalar:
+def to_scalar(node: exp.Expr) -> Scalar:
     """The scalar for a resolved expression."""
     text = node.sql("spark")
     pieces: list[str] = []
@@ -67,7 +67,7 @@ def to_scalar(node: exp.Expression) -> Scalar:
     return Scalar(tuple(pieces), tuple(columns))
 
 
-def conjuncts(node: exp.Expression) -> list[exp.Expression]:
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """Split an AND chain."""
     while isinstance(node, exp.Paren):
         node = node.this
@@ -80,7 +80,7 @@ def column_type(columns: tuple[Column, ...], name: str) -> str:
     return next(c.type for c in columns if c.name == name)
 
 
-def check_expression(node: exp.Expression) -> None:
+def check_expression(node: exp.Expr) -> None:
     """Refuse what the differential engine cannot keep inside an expression."""
     for inner in node.walk():
         if isinstance(inner, exp.Window):
@@ -102,19 +102,17 @@ def check_expression(node: exp.Expression) -> None:
                 )
 
 
-def _lookup(
-    column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expression]
-) -> exp.Expression:
+def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
     parts = parts_of(column)
     found = scope.resolve(parts)
     if found is not None:
         resolved, fields = found
-        node: exp.Expression = mark(resolved.name)
+        node: exp.Expr = mark(resolved.name)
         for field in fields:
             node = exp.Dot(this=node, expression=exp.Identifier(this=field, quoted=True))
         return node
     if parts[0].lower() in aliases:
-        alias: exp.Expression = aliases[parts[0].lower()].copy()
+        alias: exp.Expr = aliases[parts[0].lower()].copy()
         for field in parts[1:]:
             alias = exp.Dot(this=alias, expression=exp.Identifier(this=field, quoted=True))
         return exp.Paren(this=alias) if not isinstance(alias, exp.Column) else alias

@@ -35,7 +35,7 @@ class SelectItem:
     """A resolved item of the select list and the name others may call it by."""
 
     name: str | None
-    expression: exp.Expression
+    expression: exp.Expr
 
 
 def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
@@ -63,7 +63,7 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
 
 
 def project(
-    builder: Builder, node: Node, expressions: list[exp.Expression]
+    builder: Builder, node: Node, expressions: list[exp.Expr]
 ) -> tuple[Node, tuple[Column, ...]]:
     """Compute resolved expressions over a node; a bare column keeps its type without asking."""
     scalars = [to_scalar(e) for e in expressions]
@@ -81,7 +81,7 @@ def project(
 def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
     """Expand stars, resolve columns; an alias may be used by the items after it."""
     items: list[SelectItem] = []
-    aliases: dict[str, exp.Expression] = {}
+    aliases: dict[str, exp.Expr] = {}
     for node in select.expressions:
         if (star := _star(node)) is not None:
             items.extend(_expand(star, node, scope))
@@ -101,7 +101,7 @@ def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tupl
     return builder.joined(from_.this, select.args.get("joins") or [], ctes)
 
 
-def _star(node: exp.Expression) -> exp.Star | None:
+def _star(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Star):
         return node
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
@@ -109,7 +109,7 @@ def _star(node: exp.Expression) -> exp.Star | None:
     return None
 
 
-def _expand(star: exp.Star, node: exp.Expression, scope: Scope) -> list[SelectItem]:
+def _expand(star: exp.Star, node: exp.Expr, scope: Scope) -> list[SelectItem]:
     if star.args.get("replace") or star.args.get("rename"):
         raise NotDifferentiable("* REPLACE or RENAME", hint="list the columns")
     hidden = {e.name.lower() for e in star.args.get("except_") or ()}

@@ -67,7 +67,7 @@ def _first(table: exp.Table) -> exp.Identifier:
     return table.this  # type: ignore[no-any-return]
 
 
-def _tables(tree: exp.Expression) -> Iterator[exp.Table]:
+def _tables(tree: exp.Expr) -> Iterator[exp.Table]:
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not _is_cte(table):
             yield table
@@ -78,8 +78,8 @@ def _is_cte(table: exp.Table) -> bool:
     if table.db:
         return False
     name = table.name.lower()
-    inside: exp.Expression = table
-    node: exp.Expression | None = table
+    inside: exp.Expr = table
+    node: exp.Expr | None = table
     while node is not None:
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is not None:

@@ -64,11 +64,18 @@ class ChangeInfo:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """Files whose rows count +1 (added), -1 (removed), or as their change type says (cdc)."""
+    """Files whose rows count `weight` times each, or as their change type says (cdc)."""
 
-    added: tuple[FileAction, ...]
-    removed: tuple[FileAction, ...]
+    weighted: tuple[tuple[int, FileAction], ...]
     cdc: tuple[FileAction, ...]
+
+    @property
+    def insert_only(self) -> bool:
+        return not self.cdc and all(weight > 0 for weight, _ in self.weighted)
+
+    @property
+    def paths(self) -> list[str]:
+        return [a.path for _, a in self.weighted] + [a.path for a in self.cdc]
 
 
 def inspect(log: DeltaLog, old: Pin, new_version: int, columns: Iterable[str]) -> ChangeInfo:
@@ -109,22 +116,18 @@ def read_changes(
 
 def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> ChangeInfo:
     way = _way(log, after, upto, commits)
-    match way:
-        case Way.FILES:
-            change = net_files(commits)
-        case Way.FEED:
-            change = _all_files(commits)
-        case Way.VERSIONS:
-            change = _both_versions(log, after, upto)
-    missing = _first_missing(change)
+    change = net_files(commits) if way is Way.FILES else all_files(commits)
+    paths = change.paths
+    if way is Way.VERSIONS:
+        paths = [file.path for version in (after, upto) for file in log.snapshot(version).files]
+    missing = next((path for path in paths if not os.path.exists(path)), None)
     if missing is not None:
         reason = f"a file that the change needs is gone: {os.path.basename(missing)}"
         return ChangeInfo(ChangeKind.LOST, after, upto, reason=reason, way=way)
+    if not paths:
+        return ChangeInfo(ChangeKind.NONE, after, upto, way=way)
     rows = _estimate_rows(log, after, change)
-    if way is Way.FILES and not (change.added or change.removed or change.cdc):
-        return ChangeInfo(ChangeKind.NONE, after, upto)
-    insert_only = not change.removed and not change.cdc
-    return ChangeInfo(ChangeKind.ROWS, after, upto, rows, insert_only, way=way)
+    return ChangeInfo(ChangeKind.ROWS, after, upto, rows, change.insert_only, way=way)
 
 
 def _way(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way:
@@ -145,45 +148,30 @@ def _way(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way
 
 
 def net_files(commits: Sequence[Commit]) -> FileChange:
-    """Added minus removed files; a commit with change data speaks through that alone."""
-    net: Counter[str] = Counter()
+    """The sum of all commits: a file added and removed again cancels.
+
+    A commit with change data speaks through that alone. A total can exceed one: OPTIMIZE is passed
+    over, so a RESTORE behind it adds files a second time and removes the optimised ones.
+    """
+    total: Counter[str] = Counter()
     actions: dict[str, FileAction] = {}
+    every = all_files(commits)
+    for weight, action in every.weighted:
+        total[action.path] += weight
+        _remember(actions, action)
+    return FileChange(tuple((n, actions[path]) for path, n in total.items() if n), every.cdc)
+
+
+def all_files(commits: Sequence[Commit]) -> FileChange:
+    """Every file that a commit of the range added, removed, or wrote as change data."""
+    weighted: list[tuple[int, FileAction]] = []
     cdc: list[FileAction] = []
     for commit in commits:
-        if commit.cdc:
-            cdc += commit.cdc
-            continue
-        for weight, group in ((1, commit.adds), (-1, commit.removes)):
-            for action in group:
-                if action.data_change:
-                    net[action.path] += weight
-                    _remember(actions, action)
-    return FileChange(
-        tuple(actions[path] for path, n in net.items() if n > 0),
-        tuple(actions[path] for path, n in net.items() if n < 0),
-        tuple(cdc),
-    )
-
-
-def _all_files(commits: Sequence[Commit]) -> FileChange:
-    added: list[FileAction] = []
-    removed: list[FileAction] = []
-    cdc: list[FileAction] = []
-    for commit in commits:
-        if commit.cdc:
-            cdc += commit.cdc
-        else:
-            added += [a for a in commit.adds if a.data_change]
-            removed += [a for a in commit.removes if a.data_change]
-    return FileChange(tuple(added), tuple(removed), tuple(cdc))
-
-
-def _both_versions(log: DeltaLog, after: int, upto: int) -> FileChange:
-    def live(version: int) -> tuple[FileAction, ...]:
-        files = log.snapshot(version).files
-        return tuple(FileAction(f.path, f.size, f.rows, True) for f in files)
-
-    return FileChange(live(upto), live(after), ())
+        cdc += commit.cdc
+        if not commit.cdc:
+            weighted += [(1, action) for action in commit.adds if action.data_change]
+            weighted += [(-1, action) for action in commit.removes if action.data_change]
+    return FileChange(tuple(weighted), tuple(cdc))
 
 
 def _remember(actions: dict[str, FileAction], action: FileAction) -> None:
@@ -196,25 +184,20 @@ def _is_data_change(commit: Commit) -> bool:
     return bool(commit.cdc) or any(a.data_change for a in (*commit.adds, *commit.removes))
 
 
-def _first_missing(change: FileChange) -> str | None:
-    for action in (*change.added, *change.removed, *change.cdc):
-        if not os.path.exists(action.path):
-            return action.path
-    return None
-
-
 def _estimate_rows(log: DeltaLog, after: int, change: FileChange) -> int:
     known: dict[str, int | None] = {}
-    if any(action.rows is None for action in change.removed):
+    if any(action.rows is None for _, action in change.weighted):
         known = {file.path: file.rows for file in log.snapshot(after).files}
-    sides = Counter(a.path for a in (*change.added, *change.removed))
     total = sum(_rows_of_cdc(action, n) for n, action in enumerate(change.cdc))
-    for action in (*change.added, *change.removed):
+    # A file with a deletion vector was there before: at most the hidden rows changed.
+    vectors = {action.path for _, action in change.weighted if action.deleted_rows}
+    for weight, action in change.weighted:
         rows = action.rows if action.rows is not None else known.get(action.path)
         if rows is None:
             rows = action.size // _BYTES_PER_ROW
-        # A file on both sides only got another deletion vector.
-        total += action.deleted_rows if sides[action.path] > 1 else rows
+        if action.path in vectors and (action.deleted_rows or weight < 0):
+            rows = action.deleted_rows
+        total += rows * abs(weight)
     return total
 
 
@@ -227,16 +210,16 @@ def _rows_of_cdc(action: FileAction, position: int) -> int:
 
 def _file_frames(spark: SparkSession, snapshot: Snapshot, change: FileChange) -> list[DataFrame]:
     frames = []
-    for weight, actions in ((1, change.added), (-1, change.removed)):
-        if actions or weight == 1:
-            frame = scan_files(spark, snapshot, [action.path for action in actions])
-            frames.append(frame.withColumn(CHANGE_WEIGHT, sf.lit(weight).cast("bigint")))
+    for weight in sorted({weight for weight, _ in change.weighted}, reverse=True):
+        paths = [action.path for n, action in change.weighted if n == weight]
+        frame = scan_files(spark, snapshot, paths)
+        frames.append(frame.withColumn(CHANGE_WEIGHT, sf.lit(weight).cast("bigint")))
     if change.cdc:
         extra = [StructField(_CHANGE_TYPE, StringType())]
         frame = scan_files(spark, snapshot, [action.path for action in change.cdc], extra)
         frames.append(frame.withColumn(CHANGE_WEIGHT, sf.expr(_WEIGHT_OF_CHANGE)))
-    # An empty scan is there only to give the schema when nothing else does.
-    return frames[1:] if not change.added and len(frames) > 1 else frames
+    nothing = scan_files(spark, snapshot, []).withColumn(CHANGE_WEIGHT, sf.lit(0).cast("bigint"))
+    return frames or [nothing]
 
 
 def _feed(spark: SparkSession, log: DeltaLog, after: int, upto: int) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,10 +46,31 @@ def sync_tables(spark: SparkSession, warehouse: Path, known: dict[str, TableName
     """
     present = {name.key: name for name in _delta_folders(warehouse)}
     for key in known.keys() - present.keys():
-        spark.sql(f"DROP TABLE IF EXISTS {known.pop(key).sql}")
+        # Looked at once more: dropping a managed table deletes what someone has just put there.
+        if find_folder(warehouse, known[key]) is None:
+            spark.sql(f"DROP TABLE IF EXISTS {known.pop(key).sql}")
     for key in present.keys() - known.keys():
-        _register(spark, present[key])
+        _register(spark, warehouse, present[key])
         known[key] = present[key]
+
+
+def find_folder(warehouse: Path, name: TableName) -> Path | None:
+    """The folder of a Delta table in the warehouse, without asking Spark."""
+    schema, table = name.schema.lower(), name.name.lower()
+    folder = warehouse / table if schema == "default" else warehouse / f"{schema}.db" / table
+    return folder if _is_delta(str(folder)) else None
+
+
+def drop_table(spark: SparkSession, warehouse: Path, name: TableName) -> None:
+    """Drop a table of the warehouse with its data.
+
+    Tables that another process created are registered by location, and Spark keeps the data of
+    such a table when it drops it.
+    """
+    folder = find_folder(warehouse, name)
+    spark.sql(f"DROP TABLE {name.sql}")
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def describe(spark: SparkSession, name: TableName) -> TableInfo:
@@ -108,9 +130,9 @@ def _delta_folders(warehouse: Path) -> Iterator[TableName]:
     for entry in _folders(warehouse):
         if entry.name.endswith(".db"):
             for table in _folders(Path(entry.path)):
-                if _is_delta(table):
+                if _is_delta(table.path):
                     yield TableName(entry.name.removesuffix(".db"), table.name)
-        elif _is_delta(entry):
+        elif _is_delta(entry.path):
             yield TableName("default", entry.name)
 
 
@@ -122,26 +144,23 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_delta(entry: os.DirEntry[str]) -> bool:
+def _is_delta(folder: str) -> bool:
     # The first commit makes the table; an empty log folder is a create that is still under way.
-    return os.path.exists(os.path.join(entry.path, "_delta_log", f"{0:020d}.json")) or any(
-        name.endswith((".json", ".checkpoint.parquet"))
-        for name in _names(os.path.join(entry.path, "_delta_log"))
-    )
-
-
-def _names(folder: str) -> list[str]:
+    log = os.path.join(folder, "_delta_log")
+    if os.path.exists(os.path.join(log, f"{0:020d}.json")):
+        return True
     try:
-        return os.listdir(folder)
+        return any(name.endswith((".json", ".checkpoint.parquet")) for name in os.listdir(log))
     except OSError:
-        return []
+        return False
 
 
-def _register(spark: SparkSession, name: TableName) -> None:
+def _register(spark: SparkSession, warehouse: Path, name: TableName) -> None:
     if name.schema.lower() != "default":
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.schema)}")
-    # Without LOCATION the table is managed, so that DROP TABLE here deletes it for everyone.
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta")
+    # Delta refuses a managed table over files that are already there, so it gets a location.
+    folder = str(find_folder(warehouse, name)).replace("'", "\\'")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{folder}'")
 
 
 def _details(rows: list[Row]) -> dict[str, str]:

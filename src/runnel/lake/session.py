@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -65,6 +66,11 @@ QUERY_SETTINGS = (
 )
 """Session settings that can change what a query means."""
 
+WORKER_SETTINGS = {
+    # A list of more than 32 files would be looked up by a Spark job of its own.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -99,7 +105,7 @@ def worker_session(
 ) -> SparkSession:
     """A session of its own where Spark has them (not in Connect), with a query's settings."""
     worker = spark.newSession() if hasattr(spark, "newSession") else spark
-    for name, value in settings.items():
+    for name, value in {**WORKER_SETTINGS, **settings}.items():
         worker.conf.set(name, value)
     worker.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
     return worker
@@ -107,8 +113,12 @@ def worker_session(
 
 def query_settings(spark: SparkSession) -> dict[str, str]:
     """The present values of QUERY_SETTINGS."""
-    values = {name: spark.conf.get(name, None) for name in QUERY_SETTINGS}
-    return {name: value for name, value in values.items() if value is not None}
+    values: dict[str, str] = {}
+    for name in QUERY_SETTINGS:
+        # A setting that this Spark does not know has no default and raises.
+        with contextlib.suppress(PySparkException):
+            values[name] = str(spark.conf.get(name))
+    return values
 
 
 def _start(lake_path: Path, conf: Mapping[str, str]) -> SparkSession:
@@ -155,9 +165,20 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         "spark.driver.memory": f"{_driver_memory_mb()}m",
         "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.databricks.delta.snapshotPartitions": "1",
+        # VACUUM lists with this many tasks: the default of 10,000 takes a minute.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(2 * _cores(master)),
+        **WORKER_SETTINGS,
+        **_local_addresses(master),
         "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
         **_delta_jars(),
     }
+
+
+def _local_addresses(master: str) -> dict[str, str]:
+    # One machine needs no name service; a laptop's host name may not even resolve.
+    if not master.startswith("local"):
+        return {}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def _delta_jars() -> dict[str, str]:

@@ -27,7 +27,7 @@ class Record:
 
     def __str__(self) -> str:
         rows = [(_title(name), cell(getattr(self, name))) for name in _field_names(self)]
-        width = max(_width(title) for title, _ in rows)
+        width = max(display_width(title) for title, _ in rows)
         return "\n".join(f"{_pad(title, width)}  {text}".rstrip() for title, text in rows)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ def text_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns aligned by width; those of numbers to the right."""
     rows = [[_shorten(text) for text in row] for row in rows]
     columns = list(zip(titles, *rows, strict=True))
-    widths = [max(_width(text) for text in column) for column in columns]
+    widths = [max(display_width(text) for text in column) for column in columns]
     right = [_is_numeric(column[1:]) for column in columns]
     lines = [titles, ["-" * width for width in widths], *rows]
     return "\n".join("  ".join(map(_pad, line, widths, right)).rstrip() for line in lines)
@@ -194,12 +194,13 @@ def _is_number(text: str) -> bool:
     return text.lstrip("+-").replace(",", "").replace(".", "", 1).isdigit()
 
 
-def _width(text: str) -> int:
+def display_width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     combining = sum(bool(unicodedata.combining(character)) for character in text)
     return len(text) + wide - combining
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:
-    space = " " * (width - _width(text))
+    space = " " * (width - display_width(text))
     return space + text if right else text + space

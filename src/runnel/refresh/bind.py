@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from runnel.lake.frames import DataFrame, F, SparkSession
-
 from runnel.catalog import Source, StreamTable
 from runnel.compile.program import STATE, TOKEN, W
 from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
+from runnel.lake.frames import DataFrame, F, SparkSession
 from runnel.lake.reading import read_version
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.frontier import Pin

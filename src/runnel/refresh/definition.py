@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.lake.frames import SparkSession
-
 from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
@@ -13,6 +11,7 @@ from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.refuse import refuse
 from runnel.compile.sources import redirect, source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
+from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import columns_of
 from runnel.lake.typing import SparkTyper, output_schema

@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any
 
 from runnel.lake.frames import DataFrame
-
 from runnel.lake.trace import AppendStats
 from runnel.model.failpoints import reach
 from runnel.model.refresh import RefreshAction

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from runnel.lake.frames import DataFrame, F
-
 from runnel.catalog import StreamTable
 from runnel.compile.program import TOKEN
 from runnel.compile.sources import redirect
+from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
 from runnel.model.columns import WEIGHT
 from runnel.model.frontier import Frontier

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runnel.catalog import StreamTable, Writer
@@ -69,6 +69,20 @@ class SessionKeeper:
                 self._sync_external(spark)
                 self._sync_views(spark)
                 self._revision = revision
+
+    def retract(self, names: Sequence[TableName]) -> None:
+        """Take dropped tables out of this session; one that was never opened has no names."""
+        with self._lock:
+            if self._session is not None:
+                for name in names:
+                    retract_view(self._session.spark, name)
+                    self._views.pop(name.key, None)
+
+    def sync_if_open(self) -> None:
+        """Like sync, but starts no Spark for it."""
+        with self._lock:
+            if self._session is not None and self._catalog.revision() != self._revision:
+                self.sync()
 
     def run(self, text: str, verb: str | None, target: TableName | None) -> DataFrame:
         """Run a Spark statement; a stream table cannot be its target."""

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
 
-from runnel.catalog import StreamTable
+from runnel.catalog import StreamTable, is_alive
 from runnel.errors import AlreadyExists, RunnelError, SourceError
 from runnel.lake.log import DeltaLog
-from runnel.lake.names import TableKind, describe, publish_view, retract_view
+from runnel.lake.names import TableKind, describe
 from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.failpoints import reach
@@ -36,16 +36,16 @@ def fresh_incarnation(table: StreamTable) -> StreamTable:
 def create_table(workspace: Workspace, table: StreamTable, pins: Pins | None) -> StreamTable:
     """Fill a new trace (unless `pins` is None), then make the table known in one transaction."""
     check_name_is_free(workspace, table.name)
-    filled, outcome, plan, started = _fill(workspace, table, pins)
-    reach("create.before_catalog")
-    try:
-        workspace.catalog.add_table(filled)
-    except RunnelError:
-        _remove_storage(workspace, filled.incarnation)
-        raise
+    with workspace.leases.hold(_storage_lease(table.incarnation)):
+        filled, outcome, plan, started = _fill(workspace, table, pins)
+        reach("create.before_catalog")
+        try:
+            workspace.catalog.add_table(filled)
+        except RunnelError:
+            _remove_storage(workspace, filled.incarnation)
+            raise
     reach("create.after_catalog")
     _note_fill(workspace, filled, outcome, plan, started)
-    show(workspace, filled)
     return filled
 
 
@@ -53,7 +53,10 @@ def redefine_table(
     workspace: Workspace, old: StreamTable, new: StreamTable, pins: Pins | None
 ) -> StreamTable:
     """Replace a table's query: fill a trace of the new one, then switch, then remove the old trace."""
-    with workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds):
+    with (
+        workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds),
+        workspace.leases.hold(_storage_lease(new.incarnation)),
+    ):
         filled, outcome, plan, started = _fill(workspace, new, pins)
         reach("alter.before_catalog")
         try:
@@ -63,7 +66,6 @@ def redefine_table(
             raise
         reach("alter.after_catalog")
         _note_fill(workspace, filled, outcome, plan, started)
-        show(workspace, filled)
         _remove_storage(workspace, old.incarnation)
         return filled
 
@@ -74,15 +76,7 @@ def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
     workspace.catalog.remove_tables([t.id for t in tables])
     reach("drop.after_catalog")
     for table in tables:
-        retract_view(workspace.spark, table.name)
         _remove_storage(workspace, table.incarnation)
-
-
-def show(workspace: Workspace, table: StreamTable) -> None:
-    """Publish the readout under the table's name."""
-    trace = workspace.trace(table)
-    if trace.exists():
-        publish_view(workspace.spark, table.name, trace.readout_sql())
 
 
 def check_name_is_free(workspace: Workspace, name: TableName) -> None:
@@ -157,23 +151,32 @@ def _remove_storage(workspace: Workspace, incarnation: str) -> None:
     shutil.rmtree(workspace.traces_path / incarnation, ignore_errors=True)
 
 
-def orphans(workspace: Workspace, older_than: float = 3600.0) -> list[str]:
-    """Trace folders that no table owns and that nothing has been writing to."""
+def _storage_lease(incarnation: str) -> str:
+    """Held while a folder is filled that the catalog does not know yet."""
+    return f"storage:{incarnation}"
+
+
+def orphans(workspace: Workspace) -> list[str]:
+    """Trace folders that no table owns and that nobody is filling."""
     folder = workspace.traces_path
     if not folder.is_dir():
         return []
-    owned = {t.incarnation for t in workspace.catalog.tables()}
-    clock = datetime.now(UTC).timestamp()
-    return sorted(
-        entry.name
-        for entry in folder.iterdir()
-        if entry.name not in owned and clock - entry.stat().st_mtime >= older_than
-    )
+    names = [entry.name for entry in folder.iterdir()]
+    abandoned = {name for name in names if not _is_being_filled(workspace, name)}
+    # Asked last: whoever let go of a folder has told the catalog before.
+    return sorted(abandoned - {t.incarnation for t in workspace.catalog.tables()})
 
 
-def remove_orphans(workspace: Workspace, older_than: float = 3600.0) -> list[str]:
+def _is_being_filled(workspace: Workspace, incarnation: str) -> bool:
+    held = workspace.leases.look(_storage_lease(incarnation))
+    if held is None or held.token is None or held.owner is None:
+        return False
+    return held.expires_at > datetime.now(UTC).timestamp() and is_alive(held.owner)
+
+
+def remove_orphans(workspace: Workspace) -> list[str]:
     """Delete orphan folders; what was found is returned."""
-    found = orphans(workspace, older_than)
+    found = orphans(workspace)
     for incarnation in found:
         _remove_storage(workspace, incarnation)
     return found

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
-from runnel.lake.frames import DataFrame, F
-
 from runnel.catalog import StreamTable, Verification
 from runnel.errors import RunnelError, SourceError, UserError
+from runnel.lake.frames import Column as Expression
+from runnel.lake.frames import DataFrame, F
 from runnel.lake.session import translate
 from runnel.model.columns import Column
 from runnel.model.results import VerifyResult
@@ -110,7 +110,7 @@ def _only_floats_differ(
     return pairs.count() == left.count() == right.count()
 
 
-def _close(left: F.Column, right: F.Column) -> F.Column:
+def _close(left: Expression, right: Expression) -> Expression:
     scale = F.greatest(F.abs(left), F.abs(right))
     return left.eqNullSafe(right) | (F.abs(left - right) <= scale * _TOLERANCE)
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runnel.lake.frames import SparkSession
-
 from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
+from runnel.lake.frames import SparkSession
 from runnel.lake.log import DeltaLog
 from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace

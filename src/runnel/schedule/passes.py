@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from runnel.catalog import Source, StreamTable
+from runnel.errors import RunnelError
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import refresh_table
@@ -19,13 +20,29 @@ Notice = Callable[[RefreshResult], None]
 def refresh_pass(
     workspace: Workspace, targets: set[str] | None, notice: Notice = lambda result: None
 ) -> dict[str, RefreshResult]:
-    """Refresh tables (None: all) and everything above them; results by key, in order."""
+    """Refresh tables (None: all) and everything above them; results by key, in order.
+
+    A table that fails holds up those below it, not the others; its error is raised at the end.
+    """
     tables = {t.name.key: t for t in workspace.catalog.tables()}
     pins = Pins(workspace)
     results: dict[str, RefreshResult] = {}
+    failed: dict[str, RunnelError] = {}
     for key in refresh_order(tables.values(), targets):
-        results[key] = _refresh(workspace, tables[key], pins)
+        table = tables[key]
+        upstream = next((s.key for s in table.sources if s.key in failed), None)
+        if upstream is not None:
+            failed[key] = failed[upstream]
+            results[key] = _held_up(table, tables[upstream])
+        else:
+            try:
+                results[key] = _refresh(workspace, table, pins)
+            except RunnelError as error:
+                failed[key] = error
+                continue
         notice(results[key])
+    if failed:
+        raise next(iter(failed.values()))
     return results
 
 
@@ -37,6 +54,11 @@ def bring_up(workspace: Workspace, sources: Iterable[Source]) -> Pins:
     for key in refresh_order(tables.values(), targets) if targets else ():
         _refresh(workspace, tables[key], pins)
     return pins
+
+
+def _held_up(table: StreamTable, upstream: StreamTable) -> RefreshResult:
+    reason = f"{upstream.name}, which it reads, could not be refreshed"
+    return RefreshResult(str(table.name), RefreshAction.SKIP, reason, epoch=table.epoch)
 
 
 def _refresh(workspace: Workspace, table: StreamTable, pins: Pins) -> RefreshResult:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from difflib import get_close_matches
 
 from runnel.catalog import Attempt, Reader, StreamTable
+from runnel.errors import NotFound
 from runnel.model.graph import Graph, GraphEdge, GraphNode
+from runnel.model.names import TableName
 from runnel.model.results import HistoryEntry, TableStatus
 from runnel.model.tabular import Rows
 
@@ -17,6 +20,17 @@ def status(
     tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
     at = now or datetime.now(UTC)
     return Rows([_status(reader, table, at) for table in tables], TableStatus.COLUMNS)
+
+
+def find_table(reader: Reader, name: TableName) -> StreamTable:
+    """The table with this name, or an error that says which there are."""
+    table = reader.find(name.key)
+    if table is None:
+        raise NotFound(
+            f"stream table {name} does not exist",
+            hint=_suggestion(str(name), [str(t.name) for t in reader.tables()]),
+        )
+    return table
 
 
 def history(reader: Reader, key: str | None = None, limit: int = 20) -> Rows[HistoryEntry]:
@@ -35,7 +49,7 @@ def graph(reader: Reader) -> Graph:
                 nodes.setdefault(str(source.name), GraphNode(str(source.name), "delta"))
     for table in tables:
         nodes[str(table.name)] = GraphNode(
-            str(table.name), "stream", state=table.state, schedule=_text(table)
+            str(table.name), "stream", table.state, table.mode, _text(table)
         )
         edges.extend(GraphEdge(str(source.name), str(table.name)) for source in table.sources)
     return Graph(tuple(nodes.values()), tuple(edges))
@@ -96,3 +110,11 @@ def _entry(attempt: Attempt) -> HistoryEntry:
 
 def _text(table: StreamTable) -> str | None:
     return table.schedule.text if table.schedule else None
+
+
+def _suggestion(wanted: str, known: list[str]) -> str:
+    if not known:
+        return "none was created in this lake yet"
+    close = get_close_matches(wanted.lower(), [name.lower() for name in known], n=1)
+    there_are = f"there are: {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}"
+    return f"did you mean {close[0]}? {there_are}" if close else there_are

@@ -12,7 +12,8 @@ from kit.dialect import replace_words, transpile
 from kit.duck import DuckQuery, DuckSources, Moment, Table, oracle_text
 from kit.generate.data import history, tables
 from kit.generate.dice import Dice, chance
-from kit.generate.queries import Writer
+from kit.generate.queries import whole_query
+from kit.generate.writer import Writer
 from kit.typer import TestTyper
 from runnel.compile.pipeline import compile_query
 from runnel.errors import NotDifferentiable
@@ -52,6 +53,7 @@ class Tally:
 
     checked: int = 0
     rounds: int = 0
+    moved: int = 0
     refused: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reason: str) -> None:
@@ -59,15 +61,18 @@ class Tally:
 
     def __str__(self) -> str:
         refused = ", ".join(f"{n} x {r}" for r, n in sorted(self.refused.items()))
-        return f"{self.checked} cases checked in {self.rounds} rounds; refused: {refused or 'none'}"
+        return (
+            f"{self.checked} cases checked in {self.rounds} rounds, of which {self.moved} changed the "
+            f"result; refused: {refused or 'none'}"
+        )
 
 
 def case(dice: Dice, depth: int, max_rounds: int = 2) -> Case:
     """Make a case."""
     sources = tables(dice)
     writer = Writer(dice, sources)
-    query = writer.whole(depth)
-    used = [t for t in sources if f"{t.name} " in query.text]
+    query = whole_query(writer, depth)
+    used = [t for t in sources if f"{t.name} " in query.text.lower()]
     count = dice.number(1, max_rounds)
     made = [history(dice, table, count) for table in used]
     rounds = [_round(dice, used, made, number) for number in range(count)]
@@ -104,7 +109,7 @@ def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> None:
     query = DuckQuery(sources, compiled, translate, with_tables=made.thorough)
     try:
         expected = oracle_text(made.query, made.tables, made.scales)
-        check_rounds(query, expected, made.rounds, then_nothing=made.then_nothing)
+        moved = check_rounds(query, expected, made.rounds, then_nothing=made.then_nothing)
     except (duckdb.OutOfRangeException, duckdb.NotImplementedException) as error:
         tally.refuse(type(error).__name__)
         return
@@ -112,3 +117,4 @@ def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> None:
         raise Mismatch(f"{error}\n{made}") from error
     tally.checked += 1
     tally.rounds += len(made.rounds)
+    tally.moved += moved

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runnel.algebra.nodes import Filter, Node, Project, Scan
 from runnel.algebra.scalar import Scalar
-from runnel.compile.program import W, Step, step_of
+from runnel.compile.program import Step, W, step_of
 from runnel.compile.typing import has_floats
 from runnel.model.columns import Column
 

@@ -16,7 +16,7 @@ from runnel.model.names import quote
 
 def new_scan(emitter: Emitter, node: Scan) -> Reading:
     return Reading(
-        f"SELECT {_scanned(node)}{W} FROM {new_of(node.source)}",
+        f"SELECT {_scanned(node)} FROM {new_of(node.source)}",
         is_unit=emitter.kinds[node.source] == "delta",
     )
 
@@ -24,7 +24,7 @@ def new_scan(emitter: Emitter, node: Scan) -> Reading:
 def change_scan(emitter: Emitter, node: Scan) -> str | None:
     if node.source not in emitter.changed:
         return None
-    sql = f"SELECT {_scanned(node)}{W} FROM {change_of(node.source)}"
+    sql = f"SELECT {_scanned(node)} FROM {change_of(node.source)}"
     return emitter.add(
         "change", f"change of {node.source}", sql, node.columns, bound=f"change:{node.source}"
     )
@@ -69,4 +69,5 @@ def change_union(emitter: Emitter, node: UnionAll) -> str | None:
 
 def _scanned(node: Scan) -> str:
     pairs = zip(node.names, node.columns, strict=True)
-    return "".join(f"{quote(name)} AS {column.name}, " for name, column in pairs)
+    items = [f"{quote(name)} AS {column.name}" for name, column in pairs]
+    return listed(items, W if node.weight == W else f"{node.weight} AS {W}")

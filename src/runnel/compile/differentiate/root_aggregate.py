@@ -89,7 +89,7 @@ def _hits(emitter: Emitter, node: Aggregate, state: State, delta: str, old: str)
         lost = f"b.{name} IS NULL OR d.{name}_gone {sign} b.{name}"
         tests.append(f"(d.{name}_gone IS NOT NULL AND ({lost}))")
     match = " AND ".join(f"b.{k} <=> d.{k}" for k in node.keys) or "TRUE"
-    keys = listed((f"d.{k}" for k in node.keys)) or "1 AS one"
+    keys = listed(f"d.{k}" for k in node.keys) or "1 AS one"
     # Superseded states in the trace may add a group that need not be here, never miss one.
     sql = (
         f"SELECT DISTINCT {keys} FROM {step_of(delta)} d "

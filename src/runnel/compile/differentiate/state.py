@@ -17,7 +17,6 @@ from enum import StrEnum
 
 from runnel.algebra.nodes import Aggregate, Call
 from runnel.algebra.scalar import Scalar
-from runnel.compile.program import W
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
 
@@ -145,7 +144,7 @@ def _sum_readout(call: Call, count: str, total: str) -> Scalar:
         value = Scalar(("CAST(", " AS DOUBLE) / ", ""), (total, count))
     else:
         value = Scalar(
-            ("CAST(", f" / CAST(", f" AS DECIMAL(20,0)) AS {call.output.type})"), (total, count)
+            ("CAST(", " / CAST(", f" AS DECIMAL(20,0)) AS {call.output.type})"), (total, count)
         )
     pieces = (
         "CASE WHEN ",

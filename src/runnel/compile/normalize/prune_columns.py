@@ -49,7 +49,8 @@ def _prune(node: Node, needed: set[str]) -> Node:
 
 def _prune_scan(node: Scan, needed: set[str]) -> Scan:
     kept = [(c, n) for c, n in zip(node.columns, node.names, strict=True) if c.name in needed]
-    return Scan(node.source, tuple(c for c, _ in kept), tuple(n for _, n in kept))
+    columns, names = tuple(c for c, _ in kept), tuple(n for _, n in kept)
+    return Scan(node.source, columns, names, node.weight)
 
 
 def _prune_union(node: UnionAll, needed: set[str]) -> UnionAll:

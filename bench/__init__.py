@@ -1,0 +1,1 @@
+"""Benchmarks: programs that print a table and write JSON, comparing ways inside one run."""

@@ -1,0 +1,1 @@
+"""Commands over the Python interface: arguments in, tables or JSON out."""

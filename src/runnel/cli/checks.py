@@ -1,0 +1,218 @@
+"""What `runnel doctor` looks at: one function a question, each giving one finding."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from runnel.catalog import Owner, is_alive
+from runnel.errors import RunnelError
+from runnel.lake.java import find_java
+from runnel.lake.log import DeltaLog
+from runnel.model.refresh import Outcome
+from runnel.model.tabular import Record
+from runnel.refresh.attempt import lease_of
+from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
+from runnel.refresh.workspace import Workspace
+from runnel.schedule import seeing
+
+if TYPE_CHECKING:
+    from runnel.catalog import Attempt, StreamTable
+
+_ALL_ATTEMPTS = 100_000
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(Record):
+    """The answer to one question; `fix` says how to put right what is wrong."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("check", "result", "said", "fix")
+
+    check: str
+    result: Literal["ok", "warning", "problem", "fixed"]
+    said: str
+    fix: str | None = None
+
+
+Check = Callable[[Workspace], Finding]
+
+
+def python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", "ok", f"{version} at {sys.executable}")
+
+
+def java() -> Finding:
+    try:
+        found = find_java()
+    except RunnelError as error:
+        return Finding("java", "problem", f"{error.primary}; {error.detail}", error.hint)
+    try:
+        done = subprocess.run(
+            [found, "-version"], check=False, capture_output=True, text=True, timeout=30
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("java", "problem", f"{found} does not run: {error}")
+    return Finding("java", "ok", f"{(done.stderr or done.stdout).partition(chr(10))[0]} at {found}")
+
+
+def packages() -> Finding:
+    from runnel.lake.session import DELTA_VERSION
+
+    versions = f"Spark {metadata.version('pyspark')}, Delta Lake {DELTA_VERSION}"
+    return Finding("packages", "ok", f"{versions}, delta-rs {metadata.version('deltalake')}")
+
+
+def stored_tables(workspace: Workspace) -> Finding:
+    """Tables whose storage someone removed."""
+    lost = [t for t in workspace.catalog.tables() if storage_is_missing(workspace, t)]
+    return _finding(
+        "storage", "problem", _names(lost), "every table has its storage", "without storage: {}",
+        "drop them and create them again",
+    )  # fmt: skip
+
+
+def sources(workspace: Workspace) -> Finding:
+    """Sources that can no longer be read."""
+    gone = [
+        f"{source.name} (read by {table.name})"
+        for table in workspace.catalog.tables()
+        for source in table.sources
+        if source.kind == "delta" and source.location and not _is_readable(source.location)
+    ]
+    return _finding(
+        "sources", "problem", gone, "every source can be read", "gone: {}",
+        "restore them, or drop the tables that read them",
+    )  # fmt: skip
+
+
+def leftovers(workspace: Workspace) -> Finding:
+    """Folders that a killed create, alter or drop left behind."""
+    found = [str(workspace.traces_path / name) for name in orphans(workspace)]
+    return _finding(
+        "leftovers", "warning", found, "no folder without a table", "without a table: {}",
+        "runnel doctor --fix",
+    )  # fmt: skip
+
+
+def attempts(workspace: Workspace) -> Finding:
+    """Refreshes whose process died."""
+    found = [f"{a.table_name} ({_who(a.owner)})" for a in _interrupted(workspace)]
+    return _finding(
+        "attempts", "warning", found, "no interrupted refresh", "interrupted: {}",
+        "runnel doctor --fix",
+    )  # fmt: skip
+
+
+def leases(workspace: Workspace) -> Finding:
+    """Leases whose holder died; they stop nobody, the next refresh takes them over."""
+    found = [f"{t.name} (held by {who})" for t, who in _dead_leases(workspace)]
+    return _finding(
+        "leases", "warning", found, "no lease of a dead process", "of dead processes: {}",
+        "runnel doctor --fix",
+    )  # fmt: skip
+
+
+def errors(workspace: Workspace) -> Finding:
+    """Tables whose last refresh failed."""
+    found = [
+        f"{t.name}: {(t.last_error or '').partition(chr(10))[0]}"
+        for t in workspace.catalog.tables()
+        if t.consecutive_errors
+    ]
+    return _finding(
+        "errors", "problem", found, "no refresh failed last", "failed last: {}",
+        "runnel history NAME tells more",
+    )  # fmt: skip
+
+
+def staleness(workspace: Workspace) -> Finding:
+    """Tables further behind than their schedule allows."""
+    found = [f"{s.name} by {s.lag}" for s in seeing.status(workspace.catalog) if s.stale]
+    return _finding(
+        "staleness", "warning", found, "no table is later than its schedule", "behind: {}",
+        "runnel refresh",
+    )  # fmt: skip
+
+
+def reinitialize(workspace: Workspace) -> Finding:
+    """Tables that the next refresh computes anew."""
+    found = [f"{t.name}: {t.reinitialize}" for t in workspace.catalog.tables() if t.reinitialize]
+    return _finding(
+        "reinitialize", "warning", found, "no table has to start over",
+        "start over at the next refresh: {}", "runnel refresh",
+    )  # fmt: skip
+
+
+LAKE: tuple[Check, ...] = (
+    stored_tables, sources, leftovers, attempts, leases, errors, staleness, reinitialize,
+)  # fmt: skip
+
+
+def repair(workspace: Workspace) -> list[Finding]:
+    """Do what can be done without a decision of the user; what was done is told."""
+    done: list[Finding] = []
+    if removed := remove_orphans(workspace):
+        done.append(
+            Finding("leftovers", "fixed", f"removed {len(removed)} folders without a table")
+        )
+    if closed := workspace.catalog.close_interrupted(workspace.leases.is_alive):
+        done.append(Finding("attempts", "fixed", f"closed {len(closed)} interrupted refreshes"))
+    freed = [table for table, _ in _dead_leases(workspace)]
+    for table in freed:
+        with workspace.leases.hold(lease_of(table.id)):
+            pass
+    if freed:
+        done.append(Finding("leases", "fixed", f"freed those of {', '.join(_names(freed))}"))
+    return done
+
+
+def _finding(
+    check: str,
+    result: Literal["warning", "problem"],
+    found: list[str],
+    good: str,
+    bad: str,
+    fix: str,
+) -> Finding:
+    if not found:
+        return Finding(check, "ok", good)
+    return Finding(check, result, bad.format(", ".join(found)), fix)
+
+
+def _names(tables: Iterable[StreamTable]) -> list[str]:
+    return [str(table.name) for table in tables]
+
+
+def _is_readable(location: str) -> bool:
+    try:
+        DeltaLog(location).latest_version()
+    except RunnelError:
+        return False
+    return True
+
+
+def _interrupted(workspace: Workspace) -> list[Attempt]:
+    return [
+        attempt
+        for attempt in workspace.catalog.history(None, _ALL_ATTEMPTS)
+        if attempt.outcome is Outcome.RUNNING
+        and not workspace.leases.is_alive(Owner.parse(attempt.owner))
+    ]
+
+
+def _dead_leases(workspace: Workspace) -> list[tuple[StreamTable, str]]:
+    found = []
+    for table in workspace.catalog.tables():
+        held = workspace.leases.look(lease_of(table.id))
+        if held and held.token and held.owner and not is_alive(held.owner):
+            found.append((table, held.owner.description))
+    return found
+
+
+def _who(owner: str) -> str:
+    return Owner.parse(owner).description

@@ -1,0 +1,5 @@
+"""demo stub"""
+
+
+def demo() -> None:
+    """x"""

@@ -1,0 +1,134 @@
+"""How each kind of result is listed: which columns, under which titles, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.cli.text import painted, say, table
+from runnel.model.graph import Graph
+from runnel.model.results import (
+    CompactResult,
+    HistoryEntry,
+    RefreshResult,
+    TableStatus,
+    VerifyResult,
+)
+from runnel.model.tabular import Record, Rows, cell, duration
+
+_NUMBERS = ("lag", "epoch", "rows in", "+rows", "-rows", "time", "missing", "unexpected")
+
+
+def emit_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    say(json.dumps(value, ensure_ascii=False))
+
+
+def emit(records: Sequence[Record], as_json: bool, empty: str) -> None:
+    """Records of one kind, as a table or as a JSON array."""
+    if as_json:
+        emit_json([record.to_dict() for record in records])
+    elif records:
+        say(listed(records))
+    else:
+        say(empty)
+
+
+def listed(records: Sequence[Record]) -> str:
+    """A table of records of one kind, and what does not fit into it below."""
+    titles, row = _LISTINGS[type(records[0])]
+    text = table(titles, [row(record) for record in records], right=_NUMBERS)
+    return "\n".join(
+        [text, *(_sample(r) for r in records if isinstance(r, VerifyResult) and not r)]
+    )
+
+
+def told(result: Record | Rows[Any] | Graph) -> str:
+    """Any result of a verb as text."""
+    if isinstance(result, Rows):
+        return listed(result) if len(result) else "(none)"
+    return listed([result]) if type(result) in _LISTINGS else str(result)
+
+
+def _status(status: TableStatus) -> list[Any]:
+    return [
+        status.name, status.state, status.mode, status.schedule, status.lag, status.last_action,
+        _instant(status.last_refresh_at), status.epoch, _remark(status),
+    ]  # fmt: skip
+
+
+def _remark(status: TableStatus) -> str:
+    remarks = []
+    if status.stale:
+        remarks.append(f"stale: behind by more than {status.schedule}")
+    if status.consecutive_errors:
+        times = "once" if status.consecutive_errors == 1 else f"{status.consecutive_errors} times"
+        first = (status.last_error or "").partition("\n")[0]
+        remarks.append(f"failed {times}: {first}")
+    return "; ".join(remarks)
+
+
+def _history(entry: HistoryEntry) -> list[Any]:
+    said = entry.reason if entry.error is None else entry.error.partition("\n")[0]
+    return [
+        _instant(entry.started_at), entry.name, entry.outcome, entry.action,
+        cell(entry.rows_inserted), cell(entry.rows_deleted), duration(entry.seconds), said,
+    ]  # fmt: skip
+
+
+def _refresh(result: RefreshResult) -> list[Any]:
+    return [
+        result.name, result.action, cell(result.change_rows), cell(result.rows_inserted),
+        cell(result.rows_deleted), duration(result.seconds), result.reason,
+    ]  # fmt: skip
+
+
+def _verify(result: VerifyResult) -> list[Any]:
+    return [
+        result.name, "OK" if result.ok else "DIFFERENT", cell(result.missing),
+        cell(result.unexpected), duration(result.seconds),
+    ]  # fmt: skip
+
+
+def _compact(result: CompactResult) -> list[Any]:
+    files = f"{cell(result.files_before)} → {cell(result.files_after)}"
+    rows = f"{cell(result.rows_before)} → {cell(result.rows_after)}"
+    return [
+        result.name, "yes" if result.compacted else "no", files if result.compacted else "",
+        rows if result.compacted else "", duration(result.seconds), result.reason,
+    ]  # fmt: skip
+
+
+def _instant(value: Any) -> str:
+    return cell(value)
+
+
+def _sample(result: VerifyResult) -> str:
+    head = painted(f"{result.name}: some of the rows that differ", "bold")
+    return "\n".join(["", head, *(f"  {_row(dict(row))}" for row in result.sample)])
+
+
+def _row(row: dict[str, Any]) -> str:
+    kind, times = row.pop("difference", ""), row.pop("times", 1)
+    values = ", ".join(f"{name} = {value}" for name, value in row.items())
+    return f"{kind}{f' {times} times' if times != 1 else ''}: {values}"
+
+
+_LISTINGS: dict[type[Record], tuple[tuple[str, ...], Callable[[Any], list[Any]]]] = {
+    TableStatus: (
+        ("table", "state", "mode", "schedule", "lag", "last action", "last refresh (UTC)", "epoch",
+         "remarks"),
+        _status,
+    ),
+    HistoryEntry: (
+        ("started (UTC)", "table", "outcome", "action", "+rows", "-rows", "time", "reason"),
+        _history,
+    ),
+    RefreshResult: (
+        ("table", "action", "rows in", "+rows", "-rows", "time", "reason"),
+        _refresh,
+    ),
+    VerifyResult: (("table", "result", "missing", "unexpected", "time"), _verify),
+    CompactResult: (("table", "compacted", "files", "rows", "time", "reason"), _compact),
+}  # fmt: skip

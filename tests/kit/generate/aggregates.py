@@ -1,0 +1,118 @@
+"""Random aggregate calls and grouped SELECTs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kit.generate.dice import pick
+from kit.generate.scalars import DECIMAL, DOUBLE, INT, LITERALS, Visible, column, predicate, scalar
+from kit.generate.writer import Output, Query, Writer
+
+_FORMS = ("COUNT(*)", "COUNT", "SUM", "SUM", "MIN", "MAX", "AVG", "DISTINCT")
+
+
+@dataclass(frozen=True)
+class Value:
+    """An expression, its family and scale."""
+
+    text: str
+    family: str
+    scale: int = 2
+
+
+def grouped(
+    writer: Writer, source: str, columns: Sequence[Visible], keys: Sequence[Value], *, is_root: bool
+) -> Query:
+    """SELECT ... GROUP BY, keys written as expression, position or alias, and not always shown."""
+    outputs = [writer.output(k.family, k.scale) for k in keys]
+    shown = [f"{k.text} AS {o.name}" for k, o in zip(keys, outputs, strict=True)]
+    grouping = [_key(writer, k, o, n) for n, (k, o) in enumerate(zip(keys, outputs, strict=True), 1)]
+    if len(keys) > 1 and not is_literal(keys[1].text) and writer.chance(15):
+        shown, outputs, grouping = shown[:1], outputs[:1], [grouping[0], keys[1].text]
+    calls = [call(writer, columns, is_root=is_root) for _ in range(writer.dice.number(0, 3))]
+    aggregates = [writer.output(c.family, c.scale) for c in calls]
+    shown += [f"{c.text} AS {o.name}" for c, o in zip(calls, aggregates, strict=True)]
+    distinct = "DISTINCT " if writer.chance(5) else ""
+    having = _having(writer, calls, aggregates)
+    text = f"SELECT {distinct}{', '.join(shown)} {source} GROUP BY {', '.join(grouping)}{having}"
+    return Query(text, (*outputs, *aggregates))
+
+
+def ungrouped(
+    writer: Writer, source: str, columns: Sequence[Visible], *, is_root: bool
+) -> Query:
+    """Aggregates over everything: one row, also over no rows."""
+    calls = [call(writer, columns, is_root=is_root) for _ in range(writer.dice.number(1, 3))]
+    outputs = [writer.output(c.family, c.scale) for c in calls]
+    shown = [f"{c.text} AS {o.name}" for c, o in zip(calls, outputs, strict=True)]
+    having = _having(writer, calls, outputs) if writer.chance(30) else ""
+    return Query(f"SELECT {', '.join(shown)} {source}{having}", tuple(outputs))
+
+
+def _key(writer: Writer, key: Value, output: Output, place: int) -> str:
+    if is_literal(key.text):
+        return str(place)
+    return writer.pick(key.text, str(place), output.name)
+
+
+def _having(writer: Writer, calls: Sequence[Value], outputs: Sequence[Output]) -> str:
+    if not writer.chance(30):
+        return ""
+    if calls and writer.chance(50):
+        place = writer.dice.number(0, len(calls) - 1)
+        text = calls[place].text if writer.chance(60) else outputs[place].name
+        return f" HAVING {text} >= {LITERALS[calls[place].family][1]}"
+    return f" HAVING COUNT(*) {writer.pick('> 1', '< 3', '= 2')}"
+
+
+def call(writer: Writer, columns: Sequence[Visible], *, is_root: bool) -> Value:
+    """An aggregate call, sometimes with FILTER."""
+    made = _function(writer, columns, is_root=is_root)
+    if not writer.chance(20):
+        return made
+    condition = predicate(writer.dice, columns, 0)
+    return Value(f"{made.text} FILTER (WHERE {condition})", made.family, made.scale)
+
+
+def _function(writer: Writer, columns: Sequence[Visible], *, is_root: bool) -> Value:
+    form = writer.pick(*_FORMS)
+    chosen = pick(writer.dice, columns)
+    match form:
+        case "COUNT(*)":
+            return Value(form, INT)
+        case "COUNT":
+            return Value(f"COUNT({chosen.text})", INT)
+        case "MIN" | "MAX":
+            return Value(f"{form}({chosen.text})", chosen.family, chosen.scale)
+        case "DISTINCT":
+            return _distinct(writer, columns, chosen)
+        case _:
+            return _number(writer, form, columns, is_root=is_root)
+
+
+def _distinct(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value:
+    number = column(writer.dice, columns, INT)
+    if number is not None and writer.chance(30):
+        return Value(f"{writer.pick('SUM', 'MIN')}(DISTINCT {number.text})", INT)
+    if writer.chance(10):
+        return Value(f"COUNT(DISTINCT {chosen.text}, {pick(writer.dice, columns).text})", INT)
+    return Value(f"COUNT(DISTINCT {chosen.text})", INT)
+
+
+def _number(writer: Writer, form: str, columns: Sequence[Visible], *, is_root: bool) -> Value:
+    """SUM or AVG. Sums of doubles are kept at the root only."""
+    family = pick(writer.dice, (INT, DECIMAL, DOUBLE) if is_root else (INT, DECIMAL))
+    chosen = column(writer.dice, columns, family)
+    if chosen is None:
+        return Value("COUNT(*)", INT)
+    if form == "AVG":
+        is_decimal = family == DECIMAL
+        return Value(f"AVG({chosen.text})", DECIMAL if is_decimal else DOUBLE, chosen.scale + 4)
+    if family == INT and writer.chance(30):
+        return Value(f"SUM({scalar(writer.dice, columns, INT)})", INT)
+    return Value(f"SUM({chosen.text})", family, chosen.scale)
+
+
+def is_literal(text: str) -> bool:
+    return any(text in choices for choices in LITERALS.values())

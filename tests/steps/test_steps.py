@@ -1,0 +1,37 @@
+"""Every step file of this folder, run on DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from kit.backend import run_step
+from kit.duck import connection
+from kit.duck_backend import DuckBackend
+from kit.step import parse_step
+
+_HERE = Path(__file__).parent
+_FILES = sorted(_HERE.rglob("*.step"))
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    made = connection()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda p: str(p.relative_to(_HERE).with_suffix("")))
+def test_step(path: Path, con: duckdb.DuckDBPyConnection) -> None:
+    backend = DuckBackend(con)
+    try:
+        assert run_step(parse_step(path), backend) > 0
+    finally:
+        backend.close()
+
+
+def test_there_are_step_files() -> None:
+    assert len(_FILES) >= 80
