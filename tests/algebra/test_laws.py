@@ -106,9 +106,7 @@ def _change_semi_or_anti(
     on: Condition,
 ) -> Zset:
     met = _touched(l0, _minus(r1, r0), on)
-    return _plus(
-        kind(_minus(l1, l0), r1, on), _minus(kind(met, r1, on), kind(met, r0, on))
-    )
+    return _plus(kind(_minus(l1, l0), r1, on), _minus(kind(met, r1, on), kind(met, r0, on)))
 
 
 Window = tuple[Zset, Zset, Zset, Zset, Condition]

@@ -75,7 +75,10 @@ def _compare(backend: Backend, label: str) -> None:
 def _as_text(rows: Bag) -> list[tuple[str, ...]]:
     """Dates written as text in a file compare with dates."""
     return sorted(
-        tuple(f"{v:f}".rstrip("0").rstrip(".") if _is_number(v) and "." in f"{v:f}" else str(v) for v in row)
+        tuple(
+            f"{v:f}".rstrip("0").rstrip(".") if _is_number(v) and "." in f"{v:f}" else str(v)
+            for v in row
+        )
         for row in rows.elements()
     )
 

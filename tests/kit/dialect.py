@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
+from runnel.compile.dialect import SparkSql
+
 _WORDS = (
     ("LEFT SEMI JOIN", "SEMI JOIN"),
     ("<=>", "IS NOT DISTINCT FROM"),
@@ -38,7 +40,7 @@ def transpile(sql: str, scales: Mapping[str, int] | None = None) -> str:
     `scales` gives the scale of decimal columns by name: DuckDB's AVG of a decimal is a double, Spark's
     is a decimal with four more digits, so that AVG over such a column is written as a rounded quotient.
     """
-    tree = sqlglot.parse_one(sql, dialect="spark")
+    tree = sqlglot.parse_one(sql, dialect=SparkSql)
     return tree.transform(lambda node: _adapt(node, scales or {})).sql("duckdb")
 
 

@@ -117,6 +117,7 @@ class DuckQuery:
         self.translate = translate
         self.with_tables = with_tables
         self.epoch = 0
+        self.total: Bag = Bag()
         self._translated: dict[str, str] = {}
         self._statements: dict[int, str] = {}
         self._full: str | None = None
@@ -155,29 +156,24 @@ class DuckQuery:
         for row, weight in change.items():
             cells = ",".join(map(literal, (_plain(v) for v in row)))
             cells += "," if cells else ""
-            copies = [f"({cells}1,{epoch})"] * weight if weight > 0 else [f"({cells}{weight},{epoch})"]
+            copies = (
+                [f"({cells}1,{epoch})"] * weight if weight > 0 else [f"({cells}{weight},{epoch})"]
+            )
             values += copies
         if values:
             self.con.execute(f"INSERT INTO k_trace VALUES {','.join(values)}")
+        self.total = netted([*self.total.items(), *change.items()])
         self.epoch = epoch
 
     def compact(self, since: int) -> None:
         """Net the epochs up to `since` into one run."""
-        names = ", ".join(self.stored)
-        total = _weighted(
-            self.con.execute(
-                f"SELECT {names}{', ' if names else ''}__weight FROM k_trace WHERE __epoch <= {since}"
-            ).fetchall()
-        )
-        self.con.execute(f"DELETE FROM k_trace WHERE __epoch <= {since}")
-        epoch = self.epoch
-        self.append(total, since)
-        self.epoch = epoch
-
-    def trace(self) -> Bag:
-        """The stored rows with their totals."""
         names = "".join(f"{n}, " for n in self.stored)
-        return _weighted(self.con.execute(f"SELECT {names}__weight FROM k_trace").fetchall())
+        sql = f"SELECT {names}__weight FROM k_trace WHERE __epoch <= {since}"
+        run = _weighted(self.con.execute(sql).fetchall())
+        self.con.execute(f"DELETE FROM k_trace WHERE __epoch <= {since}")
+        epoch, total = self.epoch, self.total
+        self.append(run, since)
+        self.epoch, self.total = epoch, total
 
     def readout(self) -> Bag:
         """What the user sees."""

@@ -59,7 +59,9 @@ class DuckBackend:
         keys = {name: t.schema.key for name, t in zip(self.specs, self.tables, strict=True)}
         changed = frozenset(keys[name] for name, change in self.pending.items() if change)
         growing = frozenset(
-            keys[n] for n, change in self.pending.items() if change and all(w > 0 for _, w in change)
+            keys[n]
+            for n, change in self.pending.items()
+            if change and all(w > 0 for _, w in change)
         )
         self.round += 1
         self._load()

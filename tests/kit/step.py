@@ -105,7 +105,9 @@ class _Parser:
             try:
                 self._line(line)
             except (ValueError, KeyError, IndexError, ArithmeticError) as error:
-                raise StepError(f"{self.file.name}, line {number}: {error} in {line.strip()!r}") from error
+                raise StepError(
+                    f"{self.file.name}, line {number}: {error} in {line.strip()!r}"
+                ) from error
         if not self.file.query or not (self.file.rounds or self.file.refusal):
             raise StepError(f"{self.file.name}: a query and at least one round are needed")
         return self.file
@@ -126,7 +128,7 @@ class _Parser:
             raise ValueError("nothing opens this line")
 
     def _head(self, line: str) -> None:
-        word = line.split()[0]
+        word = line.split(maxsplit=1)[0]
         match word:
             case "table":
                 table = _parse_table(line)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
+from runnel.compile.dialect import SparkSql
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
 
@@ -43,7 +44,7 @@ class TestTyper:
 
 @lru_cache(maxsize=100_000)
 def _parse(text: str) -> exp.Expression:
-    return sqlglot.parse_one(text, dialect="spark")
+    return sqlglot.parse_one(text, dialect=SparkSql)
 
 
 @lru_cache(maxsize=100_000)

@@ -14,10 +14,10 @@ from runnel.errors import SourceError
 from runnel.lake.names import (
     TableKind,
     describe,
-    drop_table,
     find_folder,
     locate,
     publish_view,
+    remove_folder,
     retract_view,
     sync_tables,
 )
@@ -44,7 +44,8 @@ def test_tables_of_other_processes_come_and_go(spark: SparkSession, lake_folder:
     shutil.rmtree(warehouse / "foreign_one")
     sync_tables(spark, warehouse, known)
     assert not spark.catalog.tableExists("foreign_one")
-    drop_table(spark, warehouse, TableName("other", "foreign_two"))
+    spark.sql("DROP TABLE other.foreign_two")
+    remove_folder(warehouse, TableName("other", "foreign_two"))
     assert not (warehouse / "other.db" / "foreign_two").exists()
     sync_tables(spark, warehouse, known)
     assert "other.foreign_two" not in known

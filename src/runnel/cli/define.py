@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runnel.cli.listing import described
 from runnel.cli.options import CatalogOption, LakeOption
 from runnel.cli.place import find_place, opened, start_spark
 from runnel.cli.progress import working
@@ -100,7 +101,7 @@ def alter(
         if text is not None:
             _tell(place, altered)
         else:
-            say(f"altered {_described(altered)}")
+            say(f"altered {described(altered)}")
 
 
 def drop(
@@ -141,16 +142,10 @@ def _tell(lake: Lake, status: TableStatus) -> None:
     from runnel.model.tabular import duration
 
     if status.epoch == 0:
-        say(f"defined {_described(status)}; it is filled by runnel refresh {status.name}")
+        say(f"defined {described(status)}; it is filled by runnel refresh {status.name}")
         return
     last = lake.history(status.name, 1)
     filled = f": {last[0].rows_inserted:,} rows in {duration(last[0].seconds)}" if last else ""
-    say(f"filled {_described(status)}{filled}")
+    say(f"filled {described(status)}{filled}")
     if status.refresh_reason:
         note(f"every refresh is FULL: {status.refresh_reason}")
-
-
-def _described(status: TableStatus) -> str:
-    every = f", at most {status.schedule} behind" if status.schedule else ""
-    state = "" if status.state == "ACTIVE" else f", {status.state.lower()}"
-    return f"{status.name} ({status.mode}{every}{state})"

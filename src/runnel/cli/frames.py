@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from runnel.cli.listing import emit_json, told
+from runnel.cli.listing import described, emit_json, told
 from runnel.cli.text import is_terminal, note, say, table, terminal_width
-from runnel.model.tabular import Record, Rows, plain
+from runnel.model.results import TableStatus
+from runnel.model.tabular import Record, Rows, duration, plain
 
 if TYPE_CHECKING:
     from runnel.lake.frames import DataFrame
@@ -54,14 +55,16 @@ def fetch(result: Any, limit: int, *, counted: bool) -> Answer:
     )
 
 
-def show(answer: Answer) -> None:
-    """Print an answer for people."""
-    if not answer.is_query:
-        _show_result(answer.result)
-    elif answer.columns[0] == _AFFECTED and answer.rows:
-        note(f"ok, {answer.rows[0][0] or 0:,} rows affected")
-    else:
+def show(answer: Answer, seconds: float | None = None) -> None:
+    """Print an answer for people, and how long it took."""
+    if answer.is_query and answer.columns[0] != _AFFECTED:
         _show_rows(answer)
+    elif isinstance(answer.result, Record | Rows) and not isinstance(answer.result, TableStatus):
+        say(told(answer.result))
+    remark = _remark(answer)
+    if remark or seconds is not None:
+        took = duration(seconds)
+        note(f"({remark}, {took})" if remark and took else f"({remark or took})")
 
 
 def show_json(answer: Answer, number: int) -> None:
@@ -73,13 +76,16 @@ def show_json(answer: Answer, number: int) -> None:
         emit_json({"statement": number, "result": plain(answer.result)})
 
 
-def _show_result(result: Any) -> None:
-    if result is None:
-        note("ok")
-    elif isinstance(result, tuple):
-        note(f"dropped {', '.join(result)}" if result else "nothing to drop")
-    else:
-        say(told(result))
+def _remark(answer: Answer) -> str:
+    """What is said below, or instead of, a table."""
+    match answer.result:
+        case None:
+            return _size(answer) if answer.is_query else "ok"
+        case TableStatus() as status:
+            return f"ok: {described(status)}"
+        case tuple() as names:
+            return f"dropped {', '.join(names)}" if names else "nothing to drop"
+    return ""
 
 
 def _show_rows(answer: Answer) -> None:
@@ -91,7 +97,6 @@ def _show_rows(answer: Answer) -> None:
         _show_upright(answer.columns, cells)
     else:
         _show_boxed(answer, cells)
-    note(_size(answer))
 
 
 def _show_boxed(answer: Answer, cells: list[list[str]]) -> None:
@@ -123,11 +128,13 @@ def _show_upright(columns: Sequence[str], cells: list[list[str]]) -> None:
 
 
 def _size(answer: Answer) -> str:
+    if answer.columns[0] == _AFFECTED and answer.rows:
+        return f"{answer.rows[0][0] or 0:,} rows affected"
     shown = len(answer.rows)
     if answer.more == 0:
-        return f"({shown:,} row{'' if shown == 1 else 's'})"
+        return f"{shown:,} row{'' if shown == 1 else 's'}"
     rest = "more" if answer.more is None else f"{answer.more:,} more"
-    return f"({shown:,} rows, and {rest}: see them with --limit)"
+    return f"{shown:,} rows, and {rest} (see --limit)"
 
 
 def _cell(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.cli.text import painted, say, table
-from runnel.model.graph import Graph
+from runnel.model.refresh import TableState
 from runnel.model.results import (
     CompactResult,
     HistoryEntry,
@@ -17,7 +17,7 @@ from runnel.model.results import (
 )
 from runnel.model.tabular import Record, Rows, cell, duration
 
-_NUMBERS = ("lag", "epoch", "rows in", "+rows", "-rows", "time", "missing", "unexpected")
+_NUMBERS = ("lag", "rows in", "+rows", "-rows", "time", "missing", "unexpected")
 
 
 def emit_json(value: Any) -> None:
@@ -44,24 +44,31 @@ def listed(records: Sequence[Record]) -> str:
     )
 
 
-def told(result: Record | Rows[Any] | Graph) -> str:
+def told(result: Record | Rows[Any]) -> str:
     """Any result of a verb as text."""
     if isinstance(result, Rows):
         return listed(result) if len(result) else "(none)"
     return listed([result]) if type(result) in _LISTINGS else str(result)
 
 
+def described(status: TableStatus) -> str:
+    """A table and its definition in a few words."""
+    every = f", at most {status.schedule} behind" if status.schedule else ""
+    state = "" if status.state is TableState.ACTIVE else f", {status.state.lower()}"
+    return f"{status.name} ({status.mode}{every}{state})"
+
+
 def _status(status: TableStatus) -> list[Any]:
     return [
         status.name, status.state, status.mode, status.schedule, status.lag, status.last_action,
-        _instant(status.last_refresh_at), status.epoch, _remark(status),
+        cell(status.last_refresh_at), _remark(status),
     ]  # fmt: skip
 
 
 def _remark(status: TableStatus) -> str:
     remarks = []
     if status.stale:
-        remarks.append(f"stale: behind by more than {status.schedule}")
+        remarks.append("stale")
     if status.consecutive_errors:
         times = "once" if status.consecutive_errors == 1 else f"{status.consecutive_errors} times"
         first = (status.last_error or "").partition("\n")[0]
@@ -72,7 +79,7 @@ def _remark(status: TableStatus) -> str:
 def _history(entry: HistoryEntry) -> list[Any]:
     said = entry.reason if entry.error is None else entry.error.partition("\n")[0]
     return [
-        _instant(entry.started_at), entry.name, entry.outcome, entry.action,
+        cell(entry.started_at), entry.name, entry.outcome, entry.action,
         cell(entry.rows_inserted), cell(entry.rows_deleted), duration(entry.seconds), said,
     ]  # fmt: skip
 
@@ -100,10 +107,6 @@ def _compact(result: CompactResult) -> list[Any]:
     ]  # fmt: skip
 
 
-def _instant(value: Any) -> str:
-    return cell(value)
-
-
 def _sample(result: VerifyResult) -> str:
     head = painted(f"{result.name}: some of the rows that differ", "bold")
     return "\n".join(["", head, *(f"  {_row(dict(row))}" for row in result.sample)])
@@ -117,7 +120,7 @@ def _row(row: dict[str, Any]) -> str:
 
 _LISTINGS: dict[type[Record], tuple[tuple[str, ...], Callable[[Any], list[Any]]]] = {
     TableStatus: (
-        ("table", "state", "mode", "schedule", "lag", "last action", "last refresh (UTC)", "epoch",
+        ("table", "state", "mode", "schedule", "lag", "last action", "last refresh (UTC)",
          "remarks"),
         _status,
     ),

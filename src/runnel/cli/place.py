@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,12 +70,14 @@ def reading(place: Place) -> Iterator[Reader]:
 
 
 @contextmanager
-def opened(place: Place) -> Iterator[Lake]:
+def opened(place: Place, spark_conf: dict[str, str] | None = None) -> Iterator[Lake]:
     """The lake; its Spark session, if one was started, ends with the block."""
     from runnel.api import connect
 
     gc.enable()
-    with connect(place.folder, catalog=place.catalog) as lake:
+    # Py4J logs each interrupted call with its traceback; what went wrong is told by the error.
+    logging.getLogger().addHandler(logging.NullHandler())
+    with connect(place.folder, catalog=place.catalog, spark_conf=spark_conf) as lake:
         try:
             yield lake
         except Exception as error:

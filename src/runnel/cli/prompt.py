@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from runnel.cli.frames import show
 from runnel.cli.shell import run_statement
 from runnel.cli.text import note, say, show_error
 from runnel.errors import RunnelError
-from runnel.model.tabular import duration
 from runnel.sql import cut_script
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def converse(lake: Lake, limit: int) -> None:
     count = len(lake.status())
     say(f"Runnel {__version__}, {count} stream table{'' if count == 1 else 's'}.")
     note(r"Statements end with ;   \? helps, Ctrl-D leaves.")
+    # PySpark's own handler talks to the JVM on the connection that it has just interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with _line_editing(lambda: [row.name for row in lake.status()]):
         for text in _statements():
             _run(lake, text, limit)
@@ -75,24 +77,34 @@ def _statements() -> Iterator[str]:
 def _run(lake: Lake, text: str, limit: int) -> None:
     start = perf_counter()
     try:
-        show(run_statement(lake, text, limit, counted=True))
-        note(duration(perf_counter() - start))
+        show(run_statement(lake, text, limit, counted=True), perf_counter() - start)
     except RunnelError as error:
         show_error(error)
     except KeyboardInterrupt:
-        note("cancelled")
+        _cancel(lake)
+        note("(cancelled)")
+
+
+def _cancel(lake: Lake) -> None:
+    """End what the statement left running in Spark."""
+    try:
+        lake.spark.sparkContext.cancelAllJobs()
+    except Exception:
+        # A Connect session has no context; it interrupts its own operations instead.
+        lake.spark.interruptAll()
 
 
 @contextmanager
 def _line_editing(tables: Callable[[], list[str]]) -> Iterator[None]:
-    """History kept between sessions and completion of words and table names, where there is readline."""
+    """A history kept between sessions, and completion, where there is readline."""
     try:
         import readline
     except ImportError:
         yield
         return
     file = _history_file()
-    with _quietly():
+    # A history that cannot be kept is no reason to fail.
+    with suppress(OSError):
         readline.read_history_file(file)
     readline.set_history_length(2000)
     readline.set_completer(_completer(tables))
@@ -101,18 +113,9 @@ def _line_editing(tables: Callable[[], list[str]]) -> Iterator[None]:
         yield
     finally:
         readline.set_completer(None)
-        with _quietly():
+        with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
             readline.write_history_file(file)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """A history that cannot be kept is no reason to fail."""
-    try:
-        yield
-    except OSError:
-        pass
 
 
 def _history_file() -> Path:

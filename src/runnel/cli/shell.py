@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -108,7 +107,3 @@ def _where(number: int, piece: Piece) -> str:
 def _first_line(text: str, width: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def elapsed(start: float) -> str:
-    return f"{perf_counter() - start:.1f} s"

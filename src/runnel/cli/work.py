@@ -32,7 +32,8 @@ def refresh(
     results: list[RefreshResult] = []
     try:
         with opened(find_place(lake, catalog)) as place, working("looking for changes") as update:
-            for name in names or [None]:
+            wanted: list[str | None] = [*names] if names else [None]
+            for name in wanted:
                 _refresh(place, name, results, update)
     finally:
         # Also when a later table failed: what was refreshed before it is done.

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Node, Project, Scan, UnionAll, distinct
 from runnel.algebra.scalar import Scalar, wrap
+from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.joins import join_relations
 from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation
@@ -49,6 +50,7 @@ class Builder:
         return Column(f"a{next(self.numbers)}", type_)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+        refuse_other_clauses(node)
         ctes = self._with(node, ctes)
         match node:
             case exp.Subquery():
@@ -63,12 +65,16 @@ class Builder:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
 
     def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
-        self._refuse_decorations(node)
+        self._refuse_time_travel(node)
+        refuse_other_clauses(node)
+        if node.args.get("joins"):
+            first = node.copy()
+            return self.joined(first, first.args.pop("joins"), ctes)
         match node:
             case exp.Subquery() if _is_parenthesised_join(node.this):
                 return self._parenthesised_join(node, ctes)
             case exp.Subquery():
-                relation = self.query(node.this, ctes)
+                relation = self.query(node.this, self._with(node, ctes))
                 return relation.node, relation.scope(node.alias or None, _column_aliases(node))
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, ctes)
@@ -83,15 +89,14 @@ class Builder:
     ) -> tuple[Node, Scope]:
         node, scope = self.from_item(first, ctes)
         for join in joins:
+            refuse_other_clauses(join)
             node, scope = join_relations(self, node, scope, join, self.from_item(join.this, ctes))
         return node, scope
 
     def _parenthesised_join(
         self, node: exp.Subquery, ctes: Mapping[str, _Cte]
     ) -> tuple[Node, Scope]:
-        first = node.this.copy()
-        joins = first.args.pop("joins", None) or []
-        tree, scope = self.joined(first, joins, ctes)
+        tree, scope = self.from_item(node.this, ctes)
         if node.alias:
             scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star(None)))
         return tree, scope
@@ -125,10 +130,6 @@ class Builder:
         return scan, Scope(entries)
 
     def _union(self, node: exp.Union, ctes: Mapping[str, _Cte]) -> Relation:
-        if node.args.get("by_name"):
-            raise NotDifferentiable("UNION BY NAME", hint="list the columns in each branch")
-        if node.args.get("limit"):
-            raise NotDifferentiable("ORDER BY ... LIMIT", hint="use refresh mode FULL or AUTO")
         left, right = self.query(node.left, ctes), self.query(node.right, ctes)
         if len(left.outputs) != len(right.outputs):
             raise InvalidQuery(
@@ -150,10 +151,7 @@ class Builder:
             return left.type
         return self.typer.types((left, right), [f"coalesce({left.name}, {right.name})"])[0]
 
-    def _refuse_decorations(self, node: exp.Expr) -> None:
-        for part, label in (("pivots", "PIVOT"), ("laterals", "LATERAL VIEW"), ("when", "AS OF")):
-            if node.args.get(part):
-                raise NotDifferentiable(label, hint="use refresh mode FULL or AUTO")
+    def _refuse_time_travel(self, node: exp.Expr) -> None:
         if node.args.get("version"):
             raise InvalidQuery(
                 "time travel in a stream table's query",

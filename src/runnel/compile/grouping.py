@@ -10,6 +10,7 @@ from sqlglot import exp
 from runnel.algebra.nodes import Aggregate, Call, Node
 from runnel.compile.scalars import mark, marked, resolve
 from runnel.compile.scope import Scope
+from runnel.compile.typing import is_comparable
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -26,11 +27,11 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 }
 # Aggregates that sqlglot does not class as such.
 _MORE_AGGREGATES = frozenset(
-    "every any some bool_and bool_or bit_and bit_or bit_xor collect_set mode median percentile kurtosis "
-    "skewness approx_percentile percentile_approx regr_count regr_avgx regr_avgy regr_r2 regr_slope "
-    "regr_intercept regr_sxx regr_syy regr_sxy try_sum try_avg histogram_numeric count_min_sketch "
-    "hll_sketch_agg hll_union_agg bitmap_construct_agg bitmap_or_agg any_value first last first_value "
-    "last_value grouping grouping_id product std listagg string_agg schema_of_json_agg".split()
+    "every some bool_and bool_or bit_and bit_or bit_xor collect_set mode median percentile "
+    "kurtosis skewness approx_percentile percentile_approx regr_count regr_avgx regr_avgy regr_r2 "
+    "regr_slope regr_intercept regr_sxx regr_syy regr_sxy try_sum try_avg histogram_numeric count_min_sketch "
+    "any_value first last first_value last_value grouping grouping_id product std listagg "
+    "vector_avg vector_sum measure".split()
 )
 
 
@@ -55,12 +56,21 @@ def build_grouping(
     having = group.rewrite(having) if having is not None else None
     inputs, columns = project(builder, node, group.keys + group.arguments)
     keys, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
+    _refuse_incomparable(keys)
     calls = _calls(builder, group, arguments)
     is_global = not select.args.get("group")
     aggregate = Aggregate(inputs, tuple(k.name for k in keys), calls, is_global)
     names = dict(zip(group.slots, [*keys, *(c.output for c in calls)], strict=True))
     final = [SelectItem(i.name, _fill(i.expression, names)) for i in rewritten]
     return aggregate, final, (_fill(having, names) if having is not None else None)
+
+
+def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
+    for key in keys:
+        if not is_comparable(key.type):
+            raise NotDifferentiable(
+                f"GROUP BY a {key.type}", hint="group by to_json() of it, or use refresh mode FULL"
+            )
 
 
 @dataclass
@@ -230,7 +240,12 @@ def _is_aggregate(node: exp.Expr) -> bool:
         return True
     if isinstance(node, exp.AggFunc):
         return True
-    return isinstance(node, exp.Func) and _name(node).lower() in _MORE_AGGREGATES
+    if isinstance(node, exp.Any):
+        return not isinstance(node.parent, (exp.Like, exp.ILike))
+    if not isinstance(node, exp.Func):
+        return False
+    name = _name(node).lower()
+    return name in _MORE_AGGREGATES or "_agg" in name
 
 
 def _name(node: exp.Expr) -> str:

@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from runnel.compile.dialect import SparkSql
 from runnel.errors import InvalidQuery
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
@@ -17,7 +18,7 @@ def parse(query: str) -> exp.Query:
     """Parse one query written in Spark SQL."""
     text = query.strip().rstrip(";")
     try:
-        statements = [s for s in sqlglot.parse(text, dialect="spark") if s is not None]
+        statements = [s for s in sqlglot.parse(text, dialect=SparkSql) if s is not None]
     except (ParseError, TokenError) as error:
         raise InvalidQuery("the query cannot be parsed", detail=_place(error)) from None
     if len(statements) != 1:
@@ -26,8 +27,6 @@ def parse(query: str) -> exp.Query:
             hint="define one stream table for each query",
         )
     statement = statements[0]
-    while isinstance(statement, exp.Subquery) and not statement.alias:
-        statement = statement.unnest()
     if not isinstance(statement, exp.Query):
         raise InvalidQuery(
             f"expected a query, found {statement.key.upper()}",

@@ -7,20 +7,22 @@ Columns are first replaced by marks (`resolve`), so that two spellings of the sa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from runnel.algebra.scalar import Scalar
+from runnel.compile.dialect import SparkSql
 from runnel.compile.scope import Scope, parts_of
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
 _MARK = re.compile(r"__rnmark_(\w+?)__")
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
-_GENERATOR_NAMES = frozenset({"stack", "json_tuple", "inline_outer", "variant_explode"})
-
-Fallback = Callable[[list[str]], exp.Expr | None]
+_GENERATOR_NAMES = frozenset(
+    {"stack", "json_tuple", "inline_outer", "variant_explode", "variant_explode_outer"}
+)
 
 
 def mark(column: str) -> exp.Column:
@@ -55,7 +57,7 @@ def resolve(
 
 def to_scalar(node: exp.Expr) -> Scalar:
     """The scalar for a resolved expression."""
-    text = node.sql("spark")
+    text = _text(node)
     pieces: list[str] = []
     columns: list[str] = []
     position = 0
@@ -65,6 +67,18 @@ def to_scalar(node: exp.Expr) -> Scalar:
         position = match.end()
     pieces.append(text[position:])
     return Scalar(tuple(pieces), tuple(columns))
+
+
+def _text(node: exp.Expr) -> str:
+    """Spark SQL for an expression; what would be written differently than it was meant is refused."""
+    try:
+        return node.sql(SparkSql, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise NotDifferentiable(
+            f"an expression with {node.key}()",
+            detail=str(error),
+            hint="use refresh mode FULL or AUTO",
+        ) from None
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
@@ -88,18 +102,19 @@ def check_expression(node: exp.Expr) -> None:
                 f"the window function {inner.this.sql('spark')} OVER (...)",
                 hint="use refresh mode FULL or AUTO",
             )
-        if isinstance(inner, (exp.Query, exp.Exists)) or inner.args.get("query"):
+        if isinstance(inner, exp.Query) or isinstance(inner.args.get("query"), exp.Query):
             raise NotDifferentiable(
                 "a subquery inside an expression",
                 detail=f"found {_shorten(inner.sql('spark'))}",
                 hint="write it as a join, or use refresh mode FULL or AUTO",
             )
-        if isinstance(inner, _GENERATORS) or inner.name.lower() in _GENERATOR_NAMES:
-            if isinstance(inner, exp.Func):
-                raise NotDifferentiable(
-                    f"the table function {_shorten(inner.sql('spark'))}",
-                    hint="use refresh mode FULL or AUTO",
-                )
+        if isinstance(inner, exp.Star) and not isinstance(inner.parent, exp.Count):
+            raise NotDifferentiable("* inside a function", hint="list the columns")
+        if isinstance(inner, _GENERATORS) or _function_name(inner) in _GENERATOR_NAMES:
+            raise NotDifferentiable(
+                f"the table function {_shorten(inner.sql('spark'))}",
+                hint="use refresh mode FULL or AUTO",
+            )
 
 
 def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -117,6 +132,12 @@ def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -
             alias = exp.Dot(this=alias, expression=exp.Identifier(this=field, quoted=True))
         return exp.Paren(this=alias) if not isinstance(alias, exp.Column) else alias
     raise InvalidQuery(f"column {'.'.join(parts)} is not found in the FROM clause")
+
+
+def _function_name(node: exp.Expr) -> str | None:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else None
 
 
 def _shorten(text: str, limit: int = 60) -> str:

@@ -19,16 +19,6 @@ from runnel.model.columns import Column
 if TYPE_CHECKING:
     from runnel.compile.build import Builder
 
-_REFUSED = {
-    "laterals": "LATERAL VIEW",
-    "windows": "a named window",
-    "qualify": "QUALIFY",
-    "pivots": "PIVOT",
-    "limit": "ORDER BY ... LIMIT",
-    "offset": "OFFSET",
-    "match": "MATCH_RECOGNIZE",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
@@ -40,9 +30,6 @@ class SelectItem:
 
 def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
-    for part, label in _REFUSED.items():
-        if select.args.get(part):
-            raise NotDifferentiable(label, hint="use refresh mode FULL or AUTO")
     node, scope = _from(builder, select, ctes)
     if where := select.args.get("where"):
         node = Filter(node, tuple(to_scalar(resolve(c, scope)) for c in conjuncts(where.this)))

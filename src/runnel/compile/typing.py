@@ -22,6 +22,16 @@ def decimal_parts(type_: str) -> tuple[int, int] | None:
     return int(precision), int(scale)
 
 
+def is_groupable(type_: str) -> bool:
+    """Whether GROUP BY takes values of the type."""
+    return "variant" not in type_
+
+
+def is_comparable(type_: str) -> bool:
+    """Whether values of the type can be compared with `<=>`."""
+    return "map<" not in type_ and is_groupable(type_)
+
+
 def has_floats(type_: str) -> bool:
     """Whether values of the type contain float or double, whose -0.0 grouping would normalise."""
     return "float" in type_ or "double" in type_

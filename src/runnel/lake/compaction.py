@@ -120,7 +120,7 @@ def _arranged(rows: DataFrame, layout: Layout, since: int, files: int) -> DataFr
     if not layout.key:
         return frame.repartition(files)
     if files == 1:
-        return frame.coalesce(1).sortWithinPartitions(KEY)
+        return frame.repartition(1).sortWithinPartitions(KEY)
     # A hash is spread evenly: cutting its range needs no sampling pass over the data.
     position = sf.floor((sf.col(KEY) / sf.lit(2.0**64) + 0.5) * files)
     place = sf.least(position, sf.lit(files - 1)).cast("int")

@@ -1,4 +1,4 @@
-"""The Spark names that other rooms speak; everything that needs more of Spark lives in this room."""
+"""The Spark names that other rooms speak; whatever needs more of Spark lives in this room."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from runnel.errors import SourceError
 
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_NUM_RECORDS = re.compile(r'"numRecords":\s*(\d+)')
 _SNAPSHOTS = 4
 _COMMITS = 64
 _T = TypeVar("_T")
@@ -236,11 +237,12 @@ class DeltaLog:
         )
 
     def _action(self, action: dict[str, Any]) -> FileAction:
-        statistics = json.loads(action.get("stats") or "{}")
+        # The rest of the statistics is not looked at, and can be large.
+        rows = _NUM_RECORDS.search(action.get("stats") or "")
         return FileAction(
             path=self._absolute(action["path"]),
             size=int(action.get("size") or 0),
-            rows=statistics.get("numRecords"),
+            rows=int(rows.group(1)) if rows else None,
             data_change=bool(action.get("dataChange", True)),
             deleted_rows=int((action.get("deletionVector") or {}).get("cardinality", 0)),
         )

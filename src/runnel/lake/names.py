@@ -50,8 +50,10 @@ def sync_tables(spark: SparkSession, warehouse: Path, known: dict[str, TableName
         if find_folder(warehouse, known[key]) is None:
             spark.sql(f"DROP TABLE IF EXISTS {known.pop(key).sql}")
     for key in present.keys() - known.keys():
-        _register(spark, warehouse, present[key])
-        known[key] = present[key]
+        # Delta refuses a managed table over files that are already there, so it gets a location.
+        if (folder := find_folder(warehouse, present[key])) is not None:
+            register_location(spark, present[key], str(folder))
+            known[key] = present[key]
 
 
 def find_folder(warehouse: Path, name: TableName) -> Path | None:
@@ -61,14 +63,13 @@ def find_folder(warehouse: Path, name: TableName) -> Path | None:
     return folder if _is_delta(str(folder)) else None
 
 
-def drop_table(spark: SparkSession, warehouse: Path, name: TableName) -> None:
-    """Drop a table of the warehouse with its data.
+def remove_folder(warehouse: Path, name: TableName) -> None:
+    """Delete what a DROP TABLE left in the warehouse.
 
     Tables that another process created are registered by location, and Spark keeps the data of
-    such a table when it drops it.
+    such a table when it drops it; the next sync would bring it back.
     """
     folder = find_folder(warehouse, name)
-    spark.sql(f"DROP TABLE {name.sql}")
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -153,14 +154,6 @@ def _is_delta(folder: str) -> bool:
         return any(name.endswith((".json", ".checkpoint.parquet")) for name in os.listdir(log))
     except OSError:
         return False
-
-
-def _register(spark: SparkSession, warehouse: Path, name: TableName) -> None:
-    if name.schema.lower() != "default":
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.schema)}")
-    # Delta refuses a managed table over files that are already there, so it gets a location.
-    folder = str(find_folder(warehouse, name)).replace("'", "\\'")
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{folder}'")
 
 
 def _details(rows: list[Row]) -> dict[str, str]:

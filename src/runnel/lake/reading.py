@@ -58,7 +58,7 @@ def scan_files(
     table = schema_of(snapshot)
     schema = StructType([*_without_metadata(table), *extra])
     if not files:
-        return spark.createDataFrame([], schema)
+        return _nothing(spark, schema)
     return _pad_char_columns(spark.read.schema(schema).parquet(*files), table)
 
 
@@ -75,6 +75,12 @@ def schema_of(snapshot: Snapshot) -> StructType:
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
     """UNION ALL by position."""
     return reduce(DataFrame.union, frames)
+
+
+def _nothing(spark: SparkSession, schema: StructType) -> DataFrame:
+    # createDataFrame([]) would start a Python worker; this the optimiser knows to be empty.
+    nulls = [sf.lit(None).cast(field.dataType).alias(field.name) for field in schema]
+    return spark.range(1).where(sf.lit(False)).select(*nulls)
 
 
 def _without_metadata(schema: StructType) -> list[StructField]:

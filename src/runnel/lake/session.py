@@ -25,6 +25,7 @@ __all__ = [
     "find_java",
     "open_session",
     "query_settings",
+    "server_settings",
     "start_session",
     "translate",
     "worker_session",
@@ -147,6 +148,11 @@ def _connect(master: str, conf: Mapping[str, str]) -> SparkSession:
         if name != "spark.master":
             builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def server_settings(lake_path: Path, master: str) -> dict[str, str]:
+    """What a Spark of one's own (a Connect server, say) is started with to serve lakes well."""
+    return _settings(lake_path, master)
 
 
 def _settings(lake_path: Path, master: str) -> dict[str, str]:

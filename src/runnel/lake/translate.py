@@ -77,8 +77,9 @@ def _is_the_querys_fault(error: Exception, condition: str, text: str) -> bool:
 
 
 def _condition_and_message(error: Exception, text: str) -> tuple[str | None, str]:
-    # The last condition is the cause: "[TASK_WRITE_FAILED] ..." wraps the one that matters.
-    found = _CONDITION.findall(text)
+    # The quoted statement may hold brackets of its own. The last condition is the cause:
+    # "[TASK_WRITE_FAILED] ..." wraps the one that matters.
+    found = _CONDITION.findall(_CONTEXT.sub("", text))
     if not found:
         return None, _tidy(_first_line(error, text))
     condition, message = found[-1]

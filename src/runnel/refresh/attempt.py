@@ -130,7 +130,7 @@ def _record(
     )
     action, reason = plan.action, plan.reason
     if action is RefreshAction.DIFFERENTIAL and not outcome.rows_inserted + outcome.rows_deleted:
-        reason = f"{reason}; the result did not change"
+        action, reason = RefreshAction.NO_DATA, "the changes do not touch the result"
     return RefreshResult(
         name=str(table.name),
         action=action,

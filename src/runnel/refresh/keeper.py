@@ -14,6 +14,7 @@ from runnel.lake.names import (
     describe,
     publish_view,
     register_location,
+    remove_folder,
     retract_view,
     sync_tables,
 )
@@ -97,6 +98,8 @@ class SessionKeeper:
         except Exception as error:
             raise translate(error) from error
         if target is not None and verb in ("create", "drop"):
+            if verb == "drop" and self._given is None:
+                remove_folder(self._folder / "warehouse", target)
             self._note_external(spark, target)
         return frame
 

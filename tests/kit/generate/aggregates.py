@@ -27,7 +27,9 @@ def grouped(
     """SELECT ... GROUP BY, keys written as expression, position or alias, and not always shown."""
     outputs = [writer.output(k.family, k.scale) for k in keys]
     shown = [f"{k.text} AS {o.name}" for k, o in zip(keys, outputs, strict=True)]
-    grouping = [_key(writer, k, o, n) for n, (k, o) in enumerate(zip(keys, outputs, strict=True), 1)]
+    grouping = [
+        _key(writer, k, o, n) for n, (k, o) in enumerate(zip(keys, outputs, strict=True), 1)
+    ]
     if len(keys) > 1 and not is_literal(keys[1].text) and writer.chance(15):
         shown, outputs, grouping = shown[:1], outputs[:1], [grouping[0], keys[1].text]
     calls = [call(writer, columns, is_root=is_root) for _ in range(writer.dice.number(0, 3))]
@@ -39,9 +41,7 @@ def grouped(
     return Query(text, (*outputs, *aggregates))
 
 
-def ungrouped(
-    writer: Writer, source: str, columns: Sequence[Visible], *, is_root: bool
-) -> Query:
+def ungrouped(writer: Writer, source: str, columns: Sequence[Visible], *, is_root: bool) -> Query:
     """Aggregates over everything: one row, also over no rows."""
     calls = [call(writer, columns, is_root=is_root) for _ in range(writer.dice.number(1, 3))]
     outputs = [writer.output(c.family, c.scale) for c in calls]

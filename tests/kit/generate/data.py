@@ -65,9 +65,7 @@ def history(dice: Dice, table: Table, rounds: int) -> tuple[list[Moment], list[b
     return moments, grew
 
 
-def changes(
-    dice: Dice, table: Table, contents: list[Row], *, only_inserts: bool
-) -> list[Weighted]:
+def changes(dice: Dice, table: Table, contents: list[Row], *, only_inserts: bool) -> list[Weighted]:
     """Change the contents in place; what the change feed says of it, sometimes netted."""
     found: list[Weighted] = []
     if chance(dice, 25):
@@ -83,9 +81,7 @@ def changes(
 _KINDS = ("insert", "delete", "update", "update one", "reinsert", "detour", "copy", "empty")
 
 
-def _apply(
-    dice: Dice, table: Table, contents: list[Row], found: list[Weighted], kind: str
-) -> None:
+def _apply(dice: Dice, table: Table, contents: list[Row], found: list[Weighted], kind: str) -> None:
     """One change of the contents, written down as a feed would."""
     if kind == "insert":
         _insert(contents, found, row(dice, table))

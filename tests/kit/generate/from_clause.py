@@ -77,14 +77,13 @@ def _condition(writer: Writer, before: Sequence[Item], item: Item) -> str:
 
 
 def _shared_names(items: Sequence[Item]) -> list[str]:
-    """Names that both items have once."""
+    """Names that both items have once, if they stand first: elsewhere the dialects order * differently."""
     left, right = ([o.name for o in item.outputs] for item in items)
-    return [n for n in left if n in right and left.count(n) == right.count(n) == 1]
+    shared = [n for n in left if n in right and left.count(n) == right.count(n) == 1]
+    return shared if left[: len(shared)] == shared else []
 
 
-def _using(
-    writer: Writer, items: Sequence[Item], shared: list[str]
-) -> tuple[str, list[Visible]]:
+def _using(writer: Writer, items: Sequence[Item], shared: list[str]) -> tuple[str, list[Visible]]:
     """USING or NATURAL: the shared columns come first and once, then the others."""
     kind = writer.pick("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
     if writer.chance(40):

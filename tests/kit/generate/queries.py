@@ -8,7 +8,16 @@ from dataclasses import replace
 from kit.generate.aggregates import Value, grouped, ungrouped
 from kit.generate.dice import pick
 from kit.generate.from_clause import from_clause
-from kit.generate.scalars import DECIMAL, FAMILIES, INT, LITERALS, Visible, column, predicate, scalar
+from kit.generate.scalars import (
+    DECIMAL,
+    FAMILIES,
+    INT,
+    LITERALS,
+    Visible,
+    column,
+    predicate,
+    scalar,
+)
 from kit.generate.writer import Output, Query, Writer, bare
 
 _FORMS = ("plain", "plain", "plain", "grouped", "grouped", "union", "global")

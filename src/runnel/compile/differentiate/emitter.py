@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from runnel.algebra.nodes import Filter, Node, Project, Scan
 from runnel.algebra.scalar import Scalar
 from runnel.compile.program import Step, W, step_of
-from runnel.compile.typing import has_floats
+from runnel.compile.typing import has_floats, is_groupable
 from runnel.model.columns import Column
 
 
@@ -69,7 +69,7 @@ class Emitter:
         if not isinstance(leaf, Scan) or leaf.source in self.growing:
             return False
         # Grouping turns -0.0 into 0.0, which is another value to some functions.
-        return not any(has_floats(c.type) for c in node.columns)
+        return all(is_groupable(c.type) and not has_floats(c.type) for c in node.columns)
 
     def old(self, node: Node) -> Reading:
         """old(N) = new(N) - change(N): one scan, no time travel."""

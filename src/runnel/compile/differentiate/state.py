@@ -18,6 +18,7 @@ from enum import StrEnum
 from runnel.algebra.nodes import Aggregate, Call
 from runnel.algebra.scalar import Scalar
 from runnel.compile.typing import decimal_parts
+from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
 _SMALL = frozenset({"tinyint", "smallint", "int"})
@@ -26,6 +27,7 @@ _ORDERED = _EXACT | {"float", "double", "string", "date", "timestamp", "timestam
 # Beyond these a weight times the value, or the quotient's scale, would not fit 38 digits.
 _MAX_SUM_PRECISION = 27
 _MAX_AVG_PRECISION = 15
+_MAX_WEIGHTED_PRECISION = 23
 
 
 class Kind(StrEnum):
@@ -190,17 +192,33 @@ def value_sql(column: StateColumn, present: str | None = None, weight: str | Non
     function, _, is_distinct = column.call.function.partition("_")
     names = [a.name for a in column.call.arguments]
     if weight is not None and not is_distinct and function in ("sum", "avg"):
-        return _weighted_float(function, names[0], present, weight)
+        return _weighted_value(column.call, present, weight)
     if present is not None:
         names = [f"CASE WHEN {present} THEN {n} END" for n in names]
     text = f"{function.upper()}({'DISTINCT ' if is_distinct else ''}{', '.join(names)})"
     return text
 
 
-def _weighted_float(function: str, name: str, present: str | None, weight: str) -> str:
-    """SUM or AVG of an inexact type over consolidated rows with multiplicities."""
-    chosen = f"CASE WHEN {present} THEN {name} END" if present else name
-    total = f"SUM({chosen} * {weight})"
-    if function == "sum":
-        return total
-    return f"{total} / SUM(CASE WHEN {chosen} IS NOT NULL THEN {weight} END)"
+def _weighted_value(call: Call, present: str | None, weight: str) -> str:
+    """SUM or AVG that is kept as a value, over consolidated rows with multiplicities."""
+    argument = call.arguments[0]
+    chosen = f"CASE WHEN {present} THEN {argument.name} END" if present else argument.name
+    count = f"SUM(CASE WHEN {chosen} IS NOT NULL THEN {weight} END)"
+    parts = decimal_parts(argument.type)
+    if parts is None:
+        number = f"CAST({chosen} AS DOUBLE)" if call.output.type == "double" else chosen
+        total = f"SUM({number} * {weight})"
+        return total if call.function == "sum" else f"{total} / {count}"
+    precision, scale = parts
+    if precision > _MAX_WEIGHTED_PRECISION:
+        raise NotDifferentiable(
+            f"{call.function.upper()} of {argument.type} over rows with weights",
+            detail="a row's value times its number of copies does not fit 38 digits",
+            hint="cast the argument to a shorter DECIMAL",
+        )
+    total = f"SUM({chosen} * CAST({weight} AS DECIMAL(10,0)))"
+    if call.function == "avg":
+        total = (
+            f"CAST({total} AS DECIMAL({precision + 10},{scale})) / CAST({count} AS DECIMAL(20,0))"
+        )
+    return f"CAST({total} AS {call.output.type})"

@@ -1,0 +1,136 @@
+"""The demo's shop as data: its tables, the stream tables over them, and what happens to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CUSTOMERS, PRODUCTS, ORDERS = 1_500, 200, 12_000
+
+TABLES: dict[str, str] = {
+    "customers": f"""
+        CREATE TABLE customers USING delta AS
+        SELECT id,
+               concat('Customer ', id) AS name,
+               element_at(array('Bern', 'Graz', 'Lyon', 'Oslo', 'Porto', 'Turin', 'Vienna'),
+                          CAST(pmod(hash(id), 7) AS INT) + 1) AS city
+        FROM range(1, {CUSTOMERS + 1})""",
+    "products": f"""
+        CREATE TABLE products USING delta AS
+        SELECT id,
+               concat('Product ', id) AS name,
+               element_at(array('books', 'games', 'garden', 'kitchen', 'music'),
+                          CAST(pmod(id, 5) AS INT) + 1) AS category,
+               CAST(5 + pmod(hash(id), 9000) / 100 AS DECIMAL(8,2)) AS price
+        FROM range(1, {PRODUCTS + 1})""",
+    "orders": f"""
+        CREATE TABLE orders USING delta AS
+        SELECT id,
+               CAST(pmod(hash(id, 1), {CUSTOMERS}) AS BIGINT) + 1 AS customer_id,
+               date_add(DATE '2025-01-01', CAST(pmod(id, 365) AS INT)) AS placed,
+               IF(pmod(hash(id, 2), 10) < 3, 'open', 'paid') AS status
+        FROM range(1, {ORDERS + 1})""",
+    "order_lines": f"""
+        CREATE TABLE order_lines USING delta AS
+        SELECT id AS order_id, line,
+               CAST(pmod(hash(id, line), {PRODUCTS}) AS BIGINT) + 1 AS product_id,
+               CAST(pmod(hash(line, id), 4) AS INT) + 1 AS quantity
+        FROM range(1, {ORDERS + 1}) LATERAL VIEW explode(sequence(1, CAST(pmod(id, 3) AS INT) + 1)) AS line""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A stream table of the demo."""
+
+    name: str
+    kind: str
+    query: str
+
+
+STREAM_TABLES: tuple[Shown, ...] = (
+    Shown(
+        "open_orders",
+        "a filter",
+        "SELECT id, customer_id, placed FROM orders WHERE status = 'open'",
+    ),
+    Shown(
+        "sold_lines",
+        "a join",
+        """SELECT l.order_id, l.line, p.category, p.name AS product, l.quantity * p.price AS amount
+FROM order_lines l JOIN products p ON p.id = l.product_id""",
+    ),
+    Shown(
+        "city_revenue",
+        "an aggregate over a join",
+        """SELECT c.city, COUNT(*) AS lines, SUM(l.quantity * p.price) AS revenue
+FROM orders o JOIN customers c ON c.id = o.customer_id
+              JOIN order_lines l ON l.order_id = o.id
+              JOIN products p ON p.id = l.product_id
+GROUP BY c.city""",
+    ),
+    Shown(
+        "category_totals",
+        "on top of sold_lines",
+        "SELECT category, COUNT(*) AS lines, SUM(amount) AS total FROM sold_lines GROUP BY category",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Something that happens in the shop, and what to look at."""
+
+    title: str
+    told: str
+    statements: tuple[str, ...]
+
+
+_NEW = f"range({ORDERS + 1}, {ORDERS + 81})"
+
+ROUNDS: tuple[Round, ...] = (
+    Round(
+        "Inserts: 80 new orders",
+        "Each refresh reads only the new rows and joins them with what they refer to; "
+        "category_totals reads only what changed in sold_lines.",
+        (
+            f"INSERT INTO orders SELECT id, CAST(pmod(id, {CUSTOMERS}) AS BIGINT) + 1, "
+            f"DATE '2026-01-01', 'open' FROM {_NEW}",
+            "INSERT INTO order_lines SELECT id, line, "
+            f"CAST(pmod(id * line, {PRODUCTS}) AS BIGINT) + 1, 1 "
+            f"FROM {_NEW} LATERAL VIEW explode(sequence(1, 3)) AS line",
+        ),
+    ),
+    Round(
+        "Updates: orders are paid, two products get a new price",
+        "An updated row is its old version taken away and its new one added. Paid orders leave the "
+        "filter; a new price reaches every line that sold the product.",
+        (
+            "UPDATE orders SET status = 'paid' WHERE status = 'open' AND id % 40 = 0",
+            "UPDATE products SET price = price + 1.50 WHERE id IN (17, 42)",
+        ),
+    ),
+    Round(
+        "Deletes: orders are cancelled together with their lines",
+        "A deleted order and its deleted lines must both be found, although neither is there any "
+        "more: the change of a join reads the other side as it was before.",
+        (
+            "DELETE FROM order_lines WHERE order_id % 150 = 7",
+            "DELETE FROM orders WHERE id % 150 = 7",
+        ),
+    ),
+    Round(
+        "All at once: customers move, a price is corrected, an order grows",
+        "Three of four tables change before one refresh. Moving a customer takes the revenue out of "
+        "one city and adds it to another.",
+        (
+            "UPDATE customers SET city = 'Oslo' WHERE id IN (7, 77, 777)",
+            "UPDATE products SET price = 9.99 WHERE id = 5",
+            "INSERT INTO order_lines VALUES (1, 90, 5, 2), (1, 91, 5, 2), (2, 90, 42, 1)",
+        ),
+    ),
+    Round(
+        "Nothing happens",
+        "A refresh looks at the versions of its sources and is done: no Spark job runs.",
+        (),
+    ),
+)

@@ -1,0 +1,84 @@
+"""The operator tree and the change program of representative queries, as text; `pytest tests/compile --rewrite` renews them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.typer import TestTyper
+from runnel.algebra.printing import print_tree
+from runnel.compile.build import SourceSchema
+from runnel.compile.pipeline import CompiledQuery, compile_query
+from runnel.model.columns import Column
+
+_FOLDER = Path(__file__).parents[1] / "fixtures" / "programs"
+_SOURCES = {
+    "orders": "id bigint, cust int, status string, amount decimal(12,2)",
+    "customers": "id int, name string, region int",
+    "regions": "id int, name string",
+}
+_QUERIES = {
+    "filter": "SELECT id, amount FROM orders WHERE status = 'open'",
+    "inner_join": "SELECT o.id, c.name FROM orders o JOIN customers c ON o.cust = c.id",
+    "three_way_join": "SELECT o.id, c.name, r.name AS region FROM orders o JOIN customers c ON o.cust = c.id "
+    "JOIN regions r ON c.region = r.id WHERE r.name <> 'x'",
+    "self_join": "SELECT a.id AS a, b.id AS b FROM orders a JOIN orders b ON a.cust = b.cust AND a.id < b.id",
+    "left_join": "SELECT c.name, o.id FROM customers c LEFT JOIN orders o ON c.id = o.cust",
+    "full_join": "SELECT c.name, r.name AS region FROM customers c FULL JOIN regions r ON c.region = r.id",
+    "union_all": "SELECT id, name FROM customers UNION ALL SELECT id, name FROM regions",
+    "union": "SELECT name FROM customers UNION SELECT name FROM regions",
+    "distinct": "SELECT DISTINCT cust, status FROM orders",
+    "aggregate": "SELECT cust, COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean FROM orders GROUP BY cust",
+    "min_max": "SELECT cust, MIN(amount) AS lo, MAX(amount) AS hi FROM orders GROUP BY cust",
+    "global_aggregate": "SELECT COUNT(*) AS n, MAX(amount) AS hi FROM orders WHERE status = 'open'",
+    "having": "SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust HAVING COUNT(*) > 1",
+    "count_distinct": "SELECT cust, COUNT(DISTINCT status) AS n FROM orders GROUP BY cust",
+    "aggregate_over_join": "SELECT c.region, SUM(o.amount) FILTER (WHERE o.status = 'open') AS total "
+    "FROM orders o JOIN customers c ON o.cust = c.id GROUP BY c.region",
+    "join_of_aggregate": "SELECT c.name, t.total FROM customers c JOIN "
+    "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) t ON c.id = t.cust",
+}
+
+
+@pytest.mark.parametrize("name", _QUERIES)
+def test_program(name: str, rewrite: bool) -> None:
+    path = _FOLDER / f"{name}.sql"
+    text = _printed(_QUERIES[name])
+    if rewrite:
+        path.write_text(text)
+    assert text == path.read_text(), "run pytest tests/compile --rewrite and read the difference"
+
+
+def test_no_golden_file_is_left_over() -> None:
+    assert {p.stem for p in _FOLDER.glob("*.sql")} == set(_QUERIES)
+
+
+def _printed(query: str) -> str:
+    compiled = compile_query(query, _sources(query), TestTyper())
+    program = compiled.program(frozenset(compiled.kinds))
+    parts = [query, print_tree(compiled.tree), _stored(compiled), str(program)]
+    return "\n\n".join([*(_comment(p) for p in parts[:3]), parts[3]]) + "\n"
+
+
+def _sources(query: str) -> list[SourceSchema]:
+    return [
+        SourceSchema(f"default.{name}", "delta", _columns(text))
+        for name, text in _SOURCES.items()
+        if name in query
+    ]
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    return tuple(Column(*part.split(" ")) for part in text.split(", "))
+
+
+def _stored(compiled: CompiledQuery) -> str:
+    layout = compiled.layout
+    lines = ["stored  " + ", ".join(f"{c.name} {c.type}" for c in layout.stored)]
+    lines += ["visible " + ", ".join(f"{c.name} = {sql}" for c, sql in layout.visible)]
+    return "\n".join(lines + ([f"where   {layout.visible_when}"] if layout.visible_when else []))
+
+
+def _comment(text: str) -> str:
+    return "\n".join(f"-- {line}" for line in text.splitlines())

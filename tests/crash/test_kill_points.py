@@ -1,0 +1,130 @@
+"""kill -9 at every named place: afterwards each table verifies and the next refresh is differential."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+
+from kit.connect_server import ConnectServer
+from kit.lake_backend import arrow_rows
+from runnel.api import Lake
+from runnel.refresh.lifecycle import orphans, remove_orphans
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+_VICTIM = Path(__file__).parent / "victim.py"
+_SOURCE = Path(__file__).parent.parent.parent / "src" / "runnel"
+_QUERY = "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
+
+POINTS = {
+    "refresh": (
+        "refresh.before_plan", "refresh.before_append", "trace.append.written",
+        "trace.append.committed", "refresh.after_append", "refresh.before_record",
+    ),
+    "full": ("trace.replace.written", "trace.replace.committed"),
+    "create": ("create.before_catalog", "create.after_catalog"),
+    "alter": ("alter.before_catalog", "alter.after_catalog"),
+    "drop": ("drop.before_catalog", "drop.after_catalog"),
+    "compact": ("trace.compact.written", "trace.compact.committed"),
+}  # fmt: skip
+_CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
+
+
+def test_every_point_in_the_code_is_tried() -> None:
+    text = "".join(p.read_text() for p in _SOURCE.rglob("*.py"))
+    plain = set(re.findall(r'reach\("([\w.]+)"\)', text))
+    composed = {
+        f"{prefix}.{end}"
+        for prefix in ("trace.append", "trace.replace", "trace.compact")
+        for end in ("written", "committed")
+    }
+    assert plain | composed == {point for _, point in _CASES}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    with ConnectServer(tmp_path_factory.mktemp("connect")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a change that is not refreshed yet; copied for each case."""
+    folder = tmp_path_factory.mktemp("template") / "lake"
+    with server.lake(folder) as lake:
+        _make_orders(folder)
+        lake.create_stream_table("doomed", _QUERY, refresh_mode="DIFFERENTIAL")
+        lake.create_stream_table("doomed_full", _QUERY, refresh_mode="FULL")
+        _append(folder, [(4, 2, "1.00")])
+        lake.refresh()
+        _append(folder, [(5, 1, "2.50"), (6, 3, "4.00")])
+    return folder
+
+
+@pytest.mark.parametrize(("operation", "point"), _CASES)
+def test_killed(
+    operation: str, point: str, server: ConnectServer, template: Path, tmp_path: Path
+) -> None:
+    folder = template.parent.parent / f"case{os.getpid()}" / "lake"
+    shutil.rmtree(folder.parent, ignore_errors=True)
+    shutil.copytree(template, folder)
+    if operation == "compact":
+        with server.lake(folder) as lake:
+            lake.refresh()
+        _append(folder, [(7, 1, "3.00")])
+    ended = subprocess.run(
+        [sys.executable, str(_VICTIM), str(folder), operation],
+        env={**os.environ, "RUNNEL_FAILPOINT": point, "RUNNEL_MASTER": server.url},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert ended.returncode == -signal.SIGKILL, f"it did not die at {point}: {ended.stderr[-2000:]}"
+    with server.lake(folder) as lake:
+        _check(lake, folder, operation, point)
+    shutil.rmtree(folder.parent, ignore_errors=True)
+
+
+def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
+    for table in lake.status():
+        assert lake.verify(table.name).ok, f"{table.name} after {point}"
+    names = {t.name for t in lake.status()}
+    assert ("fresh" in names) == (point == "create.after_catalog")
+    assert ("doomed" in names) == (point != "drop.after_catalog")
+    lake.refresh()
+    _append(folder, [(8, 1, "1.00"), (9, 9, "1.00")])
+    for result in lake.refresh():
+        expected = "FULL" if result.name == "doomed_full" else "DIFFERENTIAL"
+        assert result.action == expected, str(result)
+        verified = lake.verify(result.name)
+        assert verified.ok, str(verified)
+    workspace = lake._workspace
+    left_behind = point in {"create.before_catalog", "alter.before_catalog", "drop.after_catalog"}
+    assert bool(orphans(workspace, 0)) == (left_behind or point == "alter.after_catalog")
+    remove_orphans(workspace, 0)
+    owned = {t.incarnation for t in workspace.catalog.tables()}
+    assert {p.name for p in workspace.traces_path.iterdir()} == owned
+
+
+def _make_orders(folder: Path) -> None:
+    rows = [(1, 1, "5.00"), (2, 1, "7.50"), (3, 2, "1.25")]
+    write_deltalake(
+        str(folder / "warehouse" / "orders"), arrow_rows(_COLUMNS, rows),
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )  # fmt: skip
+
+
+def _append(folder: Path, rows: list[tuple[object, ...]]) -> None:
+    path = str(folder / "warehouse" / "orders")
+    write_deltalake(DeltaTable(path), arrow_rows(_COLUMNS, rows), mode="append")
+
+
+_COLUMNS = {"id": "bigint", "cust": "int", "amount": "decimal(12,2)"}

@@ -1,0 +1,77 @@
+"""A Spark Connect server of its own process, so that clients can start fast and die freely."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+
+import pyspark
+
+import runnel
+from runnel.api import Lake
+from runnel.lake.session import server_settings
+
+
+class ConnectServer:
+    """Runs while the `with` block does; `master` is what the server itself runs on."""
+
+    def __init__(self, folder: Path, master: str = "local[2]") -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.url = f"sc://localhost:{self.port}"
+        self._master = master
+
+    def __enter__(self) -> ConnectServer:
+        home = Path(pyspark.__file__).parent
+        conf = {
+            **server_settings(self.folder, self._master),
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.driver.memory": "2g",
+        }
+        command = [str(home / "bin" / "spark-submit"), "--master", self._master]
+        for name, value in conf.items():
+            command += ["--conf", f"{name}={value}"]
+        command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+        log = (self.folder / "server.log").open("w")
+        self._process = subprocess.Popen(
+            [*command, "spark-internal"],
+            stdout=log, stderr=log, env={**os.environ, "SPARK_HOME": str(home)},
+        )  # fmt: skip
+        self._wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=60)
+
+    def lake(self, folder: Path) -> Lake:
+        """A lake of this process through the server."""
+        return runnel.connect(folder, spark_conf={"spark.master": self.url})
+
+    def _wait(self, seconds: float = 180) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise RuntimeError((self.folder / "server.log").read_text()[-3000:])
+            with closing(socket.socket()) as probe:
+                probe.settimeout(1)
+                if probe.connect_ex(("localhost", self.port)) == 0:
+                    return
+            time.sleep(0.3)
+        raise RuntimeError("the Connect server did not start")
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])

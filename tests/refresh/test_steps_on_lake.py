@@ -1,0 +1,33 @@
+"""A chosen part of the step files through the real lake; all of them with `make test-slow`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.backend import run_step
+from kit.lake_backend import LakeBackend
+from kit.step import parse_step
+from runnel.api import Lake
+
+pytestmark = pytest.mark.spark
+
+_STEPS = Path(__file__).parent.parent / "steps"
+_FILES = sorted(_STEPS.rglob("*.step"))
+# Every sixth file: each folder is represented, and the choice does not depend on taste.
+_CHOSEN = set(_FILES[::6])
+
+
+def _case(path: Path) -> object:
+    marks = [] if path in _CHOSEN else [pytest.mark.slow]
+    return pytest.param(path, id=str(path.relative_to(_STEPS).with_suffix("")), marks=marks)
+
+
+@pytest.mark.parametrize("path", [_case(path) for path in _FILES])
+def test_step(path: Path, lake: Lake) -> None:
+    backend = LakeBackend(lake)
+    try:
+        assert run_step(parse_step(path), backend) > 0
+    finally:
+        backend.close()
