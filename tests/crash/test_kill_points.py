@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
@@ -59,8 +58,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
 
 @pytest.fixture(scope="module")
 def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with a change that is not refreshed yet; copied for each case."""
-    folder = tmp_path_factory.mktemp("template") / "lake"
+    """A lake with a change that is not refreshed yet, and beside it a copy to start each case from."""
+    folder = tmp_path_factory.mktemp("kill") / "lake"
     with server.lake(folder) as lake:
         _make_orders(folder)
         lake.create_stream_table("doomed", _QUERY, refresh_mode="DIFFERENTIAL")
@@ -68,16 +67,15 @@ def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) ->
         _append(folder, [(4, 2, "1.00")])
         lake.refresh()
         _append(folder, [(5, 1, "2.50"), (6, 3, "4.00")])
+    shutil.copytree(folder, folder.with_name("pristine"))
     return folder
 
 
 @pytest.mark.parametrize(("operation", "point"), _CASES)
-def test_killed(
-    operation: str, point: str, server: ConnectServer, template: Path, tmp_path: Path
-) -> None:
-    folder = template.parent.parent / f"case{os.getpid()}" / "lake"
-    shutil.rmtree(folder.parent, ignore_errors=True)
-    shutil.copytree(template, folder)
+def test_killed(operation: str, point: str, server: ConnectServer, template: Path) -> None:
+    folder = template
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("pristine"), folder)
     if operation == "compact":
         with server.lake(folder) as lake:
             lake.refresh()
@@ -90,7 +88,6 @@ def test_killed(
     assert ended.returncode == -signal.SIGKILL, f"it did not die at {point}: {ended.stderr[-2000:]}"
     with server.lake(folder) as lake:
         _check(lake, folder, operation, point)
-    shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
@@ -108,8 +105,8 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
         assert verified.ok, str(verified)
     workspace = lake._workspace
     left_behind = point in {"create.before_catalog", "alter.before_catalog", "drop.after_catalog"}
-    assert bool(orphans(workspace, 0)) == (left_behind or point == "alter.after_catalog")
-    remove_orphans(workspace, 0)
+    assert bool(orphans(workspace)) == (left_behind or point == "alter.after_catalog")
+    remove_orphans(workspace)
     owned = {t.incarnation for t in workspace.catalog.tables()}
     assert {p.name for p in workspace.traces_path.iterdir()} == owned
 

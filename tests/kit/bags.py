@@ -31,6 +31,12 @@ def comparable(value: Any) -> Any:
     return value
 
 
+def remove_one(rows: list[Row], old: Row) -> None:
+    """Take one copy of a row away; NaN equals itself here."""
+    place = [comparable(row) for row in rows].index(comparable(old))
+    del rows[place]
+
+
 def netted(weighted: Iterable[tuple[Row, int]]) -> Bag:
     """Total weight of each row, zeros left out; totals may be negative."""
     totals: Bag = Counter()

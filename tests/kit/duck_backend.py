@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from kit.bags import Bag, Row, comparable
+from kit.bags import Bag, Row, remove_one
 from kit.check import Round, check_contents, check_nothing_changed, refresh
 from kit.dialect import transpile
 from kit.duck import DuckQuery, DuckSources, Moment, Table, Weighted, oracle, oracle_text
@@ -48,7 +48,7 @@ class DuckBackend:
         for change in changes:
             name = change.table.lower()
             if change.old is not None:
-                _remove(self.contents_of[name], change.old)
+                remove_one(self.contents_of[name], change.old)
                 self.pending[name].append((change.old, -1))
             if change.new is not None:
                 self.contents_of[name].append(change.new)
@@ -92,12 +92,6 @@ class DuckBackend:
             moment = Moment(list(rows), reading, self.pending[name])
             self.sources.load(table.schema.key, self.round, [moment])
         self.sources.set_round(self.round)
-
-
-def _remove(rows: list[Row], old: Row) -> None:
-    """Take one copy away; NaN equals itself here."""
-    place = [comparable(row) for row in rows].index(comparable(old))
-    del rows[place]
 
 
 def _in_pieces(rows: Sequence[Row]) -> list[Weighted]:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from kit.bags import Bag, Row, bag
+from kit.bags import Bag, Row, bag, remove_one
 from kit.step import Change, TableSpec
 from runnel.api import Lake
 
@@ -54,7 +54,7 @@ class LakeBackend:
             gone = [c.old for c in own if c.old is not None]
             come = [c.new for c in own if c.new is not None]
             for row in gone:
-                self.rows[name].remove(row)
+                remove_one(self.rows[name], row)
             self.rows[name].extend(come)
             if gone:
                 self._overwrite(self.specs[name], self.rows[name])

@@ -17,7 +17,7 @@ class JoinKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A source read at a version: `names` are the source's own column names, in step with `columns`.
+    """A source read at a version: `names` are the source's own names of `columns`.
 
     `weight` is what its reading calls the weight: a name that no column of the source has.
     """
@@ -126,7 +126,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Groups by `keys` (names of input columns). Without keys there is one group, also over no rows."""
+    """Groups by `keys` (names of input columns). A global one has one group, also over no rows."""
 
     input: Node
     keys: tuple[str, ...]

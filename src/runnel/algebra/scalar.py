@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Text with holes: `pieces` has one element more than `columns`, which fill the holes in order."""
+    """Text with holes: `pieces` has one element more than `columns`, which fill the holes."""
 
     pieces: tuple[str, ...]
     columns: tuple[str, ...]

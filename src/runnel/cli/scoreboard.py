@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from runnel.cli.shop import STREAM_TABLES, Round
+from runnel.cli.shop import SIZES, STREAM_TABLES, Round
 from runnel.model.refresh import RefreshAction
 from runnel.model.tabular import duration
 
@@ -55,8 +55,12 @@ class Scoreboard:
     def is_right(self) -> bool:
         return bool(self._lines) and all(line.verified.ok for line in self._lines)
 
-    def opening(self, sizes: dict[str, int]) -> None:
-        tables = ", ".join(f"[bold]{name}[/] ({rows:,} rows)" for name, rows in sizes.items())
+    def last_full(self, name: str) -> float | None:
+        """How long the last full recompute of a table took."""
+        return next((r.full_seconds for r in self._lines[::-1] if r.refreshed.name == name), None)
+
+    def opening(self) -> None:
+        tables = ", ".join(f"[bold]{name}[/] ({rows:,} rows)" for name, rows in SIZES.items())
         self._console.print(f"A small shop on Delta tables: {tables}.")
         self._console.print("Four stream tables over it:")
         for shown in STREAM_TABLES:
@@ -69,8 +73,9 @@ class Scoreboard:
         self._console.print(Rule(f"[bold]Round {number}. {happening.title}", align="left"))
         self._console.print(happening.told, style="italic")
         for statement in happening.statements:
-            line = Text(f"  {statement};", style="dim", no_wrap=True, overflow="ellipsis")
-            self._console.print(line)
+            self._console.print(
+                Text(f"  {statement};"), style="dim", no_wrap=True, overflow="ellipsis"
+            )
 
     def show(self, lines: list[Line]) -> None:
         """The table after a round."""
@@ -124,10 +129,10 @@ class Scoreboard:
 
 _FOOTER = (
     "rows in: changed rows of the sources. rows out: rows added and taken away. full: the time to "
-    "run the same query over everything and write the result to a Delta table, measured after the "
-    "refresh. VERIFY: the query is evaluated by Spark at the same versions and compared row by "
-    "row. The shop is tiny, so the times are mostly Spark's fixed costs; make bench compares at "
-    "ten million rows."
+    "run the same query over everything and write its result as Parquet files, measured when the "
+    "sources last changed. VERIFY: Spark evaluates the query at the same versions, and all rows "
+    "are compared. The shop is tiny, so these times are mostly Spark's fixed costs; make bench "
+    "compares at ten million rows."
 )
 
 

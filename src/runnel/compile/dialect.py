@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
 
 # Not written as they were read: another result type, a lost argument, other last digits.
 _VERBATIM = ("LOG10", "UNIX_DATE", "PARSE_JSON", "TO_CHAR", "TO_VARCHAR", "LEVENSHTEIN")
@@ -18,14 +20,14 @@ class SparkSql(Spark):
         # The first one is what text is written with.
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
-    class Parser(Spark.Parser):
+    class Parser(SparkParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            **{n: build for n, build in Spark.Parser.FUNCTIONS.items() if n not in _VERBATIM},
+            **{n: build for n, build in SparkParser.FUNCTIONS.items() if n not in _VERBATIM},
             "MEAN": exp.Avg.from_arg_list,
         }
 
-    class Generator(Spark.Generator):
+    class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
-            **Spark.Generator.TYPE_MAPPING,
+            **SparkGenerator.TYPE_MAPPING,
             exp.DType.TIME: "TIME",
         }

@@ -29,9 +29,9 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 _MORE_AGGREGATES = frozenset(
     "every some bool_and bool_or bit_and bit_or bit_xor collect_set mode median percentile "
     "kurtosis skewness approx_percentile percentile_approx regr_count regr_avgx regr_avgy regr_r2 "
-    "regr_slope regr_intercept regr_sxx regr_syy regr_sxy try_sum try_avg histogram_numeric count_min_sketch "
-    "any_value first last first_value last_value grouping grouping_id product std listagg "
-    "vector_avg vector_sum measure".split()
+    "regr_slope regr_intercept regr_sxx regr_syy regr_sxy try_sum try_avg histogram_numeric "
+    "count_min_sketch any_value first last first_value last_value grouping grouping_id product std "
+    "listagg vector_avg vector_sum measure".split()
 )
 
 
@@ -249,4 +249,6 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 
 def _name(node: exp.Expr) -> str:
-    return node.name if isinstance(node, exp.Anonymous) else node.sql_name().lower()  # type: ignore
+    if isinstance(node, exp.Anonymous):
+        return node.name
+    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key

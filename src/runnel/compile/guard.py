@@ -8,7 +8,7 @@ from runnel.model.columns import Layout
 
 
 def guard(program: Program, layout: Layout, changed: frozenset[str]) -> None:
-    """Every read is a pinned reading or an earlier step; the output has exactly the stored columns."""
+    """Every read is a pinned reading or an earlier step; the output has the stored columns."""
     known: set[str] = set()
     for step in program.steps:
         for token in step.reads:

@@ -98,7 +98,7 @@ def compile_query(
     for rewrite in PASSES:
         tree = rewrite(tree)
     compiled = CompiledQuery(tree, root_of(tree, outputs, called), {s.key: s.kind for s in sources})
-    # Compiling the change of every source finds what cannot be maintained before anything is created.
+    # Compiling the change of every source finds what cannot be kept before anything is created.
     compiled.program(frozenset(compiled.kinds))
     return compiled
 

@@ -1,4 +1,4 @@
-"""A change program: named SQL steps over pinned readings. Data: explained, executed and tested alike.
+"""A change program: named SQL steps over pinned readings. Data: explained, executed, tested alike.
 
 Text refers to what it reads by tokens, which the executor replaces:
 
@@ -8,7 +8,7 @@ Text refers to what it reads by tokens, which the executor replaces:
     ⟦step:name⟧      another step
     ⟦hint:a:name⟧    a broadcast hint for alias a, if step (or change) `name` turns out small
 
-The weight is called `__w`; in the readings of a source that has such a column itself, `weight_of` says how.
+The weight is called `__w`; `weight_of` gives its name in readings of a source with such a column.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Step:
 class Program:
     """Steps in an order in which each reads only earlier ones; the last one is the output.
 
-    The output has the trace's stored columns and `__weight`, netted. When step `empty_if_empty` has no
-    rows, the output has none either, and need not be run.
+    The output has the trace's stored columns and `__weight`, netted. When step `empty_if_empty` has
+    no rows, the output has none either, and need not be run.
     """
 
     steps: tuple[Step, ...]

@@ -17,7 +17,7 @@ SESSION_DEPENDENT = frozenset(
 
 
 def refuse(tree: exp.Query) -> None:
-    """Raise for the first construct that makes the query's answer depend on more than its sources."""
+    """Raise for the first construct that makes the answer depend on more than the sources."""
     for node in tree.walk():
         _refuse_function(node)
         if isinstance(node, exp.TableSample):

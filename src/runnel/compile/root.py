@@ -12,7 +12,7 @@ from runnel.model.columns import Column, Layout
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """`items` are the stored columns as expressions over `node` (for a state: over keys and state)."""
+    """`items` are the stored columns as expressions over `node` (a state: over keys and state)."""
 
     node: Node
     state: State | None

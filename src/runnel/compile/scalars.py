@@ -1,6 +1,6 @@
 """Expressions of the syntax tree to scalars of the operator tree.
 
-Columns are first replaced by marks (`resolve`), so that two spellings of the same column compare equal;
+Columns are first replaced by marks (`resolve`), so that two spellings of one column compare equal;
 `to_scalar` then cuts the text at the marks.
 """
 
@@ -70,7 +70,7 @@ def to_scalar(node: exp.Expr) -> Scalar:
 
 
 def _text(node: exp.Expr) -> str:
-    """Spark SQL for an expression; what would be written differently than it was meant is refused."""
+    """Spark SQL for an expression; what cannot be written as it was meant is refused."""
     try:
         return node.sql(SparkSql, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:

@@ -13,7 +13,7 @@ from runnel.model.names import TableName, quote
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """One mention of a table: its name, where it stands in the text, and whether it has an alias."""
+    """One mention of a table: its name, where it stands in the text, whether it has an alias."""
 
     name: TableName
     start: int

@@ -25,6 +25,7 @@ from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
 from runnel.model.failpoints import reach
 
 _FILE_BYTES = 128 * 2**20
+_FILE_ROWS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ def compact(task: Task, layout: Layout, netted: Callable[[], DataFrame]) -> Comp
     if last is None or task.since <= last.since:
         return task.left_alone()
     _check(task, last)
-    frame = _arranged(netted(), layout, task.since, _file_count(task.files))
+    rows = netted()
+    frame = _arranged(rows, layout, task.since, _file_count(task.files, _parallelism(rows)))
     if not task.log.is_local:
         return _rewrite_by_delta(task, frame, last)
     run = write_run(frame, task.log)
@@ -127,8 +129,14 @@ def _arranged(rows: DataFrame, layout: Layout, since: int, files: int) -> DataFr
     return frame.repartitionById(files, place).sortWithinPartitions(KEY)
 
 
-def _file_count(files: Sequence[DataFile]) -> int:
-    return max(1, -(-sum(file.size for file in files) // _FILE_BYTES))
+def _file_count(files: Sequence[DataFile], parallelism: int) -> int:
+    # Enough files for all cores to read, as long as each is worth a task.
+    by_size = -(-sum(file.size for file in files) // _FILE_BYTES)
+    return max(1, by_size, min(parallelism, _rows(files) // _FILE_ROWS))
+
+
+def _parallelism(frame: DataFrame) -> int:
+    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _rows(files: Sequence[DataFile]) -> int:

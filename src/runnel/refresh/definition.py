@@ -97,7 +97,7 @@ def _find_source(workspace: Workspace, name: TableName) -> Source:
             f"table {name} does not exist",
             hint="create it first, or check the spelling; SHOW TABLES lists what there is",
         )
-    return Source(name.key, "delta", name, location, None, ())
+    return Source(name.key, "delta", name, workspace.relative(location), None, ())
 
 
 def _schema(workspace: Workspace, source: Source) -> SourceSchema:

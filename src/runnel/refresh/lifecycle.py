@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 
 from runnel.catalog import StreamTable, is_alive
-from runnel.errors import AlreadyExists, RunnelError, SourceError
+from runnel.errors import AlreadyExists, RunnelError, SourceError, UserError
 from runnel.lake.log import DeltaLog
 from runnel.lake.names import TableKind, describe
 from runnel.lake.session import translate
@@ -80,7 +81,12 @@ def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
 
 
 def check_name_is_free(workspace: Workspace, name: TableName) -> None:
-    """Refuse a name that a stream table or anything in Spark's catalog has."""
+    """Refuse a name that Spark would not take, or that something has already."""
+    if not re.fullmatch(r"[A-Za-z0-9_]+\.[A-Za-z0-9_]+", f"{name.schema}.{name.name}"):
+        raise UserError(
+            f"{name} cannot be the name of a table in Spark",
+            detail="expected letters, digits and _ (columns may be called anything)",
+        )
     if workspace.catalog.find(name.key) is not None:
         raise AlreadyExists(
             f"stream table {name} already exists",

@@ -49,8 +49,20 @@ class Workspace:
             return self._traces[table.incarnation]
 
     def log(self, location: str) -> DeltaLog:
+        """The log of a source; locations inside the lake folder are relative to it."""
         with self._lock:
-            return self._logs.setdefault(location, DeltaLog(location))
+            if location not in self._logs:
+                is_relative = "://" not in location and not location.startswith(("/", "file:"))
+                self._logs[location] = DeltaLog(
+                    str(self.path / location) if is_relative else location
+                )
+            return self._logs[location]
+
+    def relative(self, location: str) -> str:
+        """A location as it is recorded, so that the lake folder can be moved."""
+        plain = "/" + location.removeprefix("file:").lstrip("/")
+        inside = f"{self.path}/"
+        return plain.removeprefix(inside) if plain.startswith(inside) else location
 
     def upstream(self, source: Source) -> StreamTable | None:
         """The stream table a source stands for, as the catalog has it now."""

@@ -59,7 +59,7 @@ def group_state(node: Aggregate, state: State, reading: Reading) -> str:
 
 
 def change_aggregate(emitter: Emitter, node: Aggregate) -> str | None:
-    change = emitter.net_change(node.input)
+    change = emitter.change(node.input)
     if change is None:
         return None
     _refuse_inexact(node)
@@ -89,7 +89,8 @@ def _both_ends(emitter: Emitter, node: Aggregate, change: str) -> str:
         rows = reading.sql
     return (
         f"SELECT {listed(inputs, f'{W} AS __o', f'{W} AS __n')} FROM ({rows})\nUNION ALL\n"
-        f"SELECT {listed(inputs, f'-{W} AS __o', 'CAST(0 AS BIGINT) AS __n')} FROM {step_of(change)}"
+        f"SELECT {listed(inputs, f'-{W} AS __o', 'CAST(0 AS BIGINT) AS __n')} "
+        f"FROM {step_of(change)}"
     )
 
 
@@ -141,7 +142,7 @@ def _refuse_inexact(node: Aggregate) -> None:
         if is_inexact(call):
             raise NotDifferentiable(
                 f"{call.function.upper()} of {call.arguments[0].type} below another operator",
-                detail="its last digits depend on the order of the rows, so the old value cannot be "
-                "computed again exactly",
-                hint="cast the argument to DECIMAL, or make the aggregate a stream table of its own",
+                detail="its last digits depend on the order of the rows, so the old value cannot "
+                "be computed again exactly",
+                hint="cast the argument to DECIMAL, or make the aggregate its own stream table",
             )

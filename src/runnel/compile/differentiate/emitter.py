@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from runnel.algebra.nodes import Filter, Node, Project, Scan
+from runnel.algebra.nodes import Node
 from runnel.algebra.scalar import Scalar
 from runnel.compile.program import Step, W, step_of
-from runnel.compile.typing import has_floats, is_groupable
 from runnel.model.columns import Column
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """SQL text giving a node's columns and `__w`. `is_unit`: every weight is 1, so plain SQL holds."""
+    """SQL text giving a node's columns and `__w`. `is_unit`: every weight is 1: plain SQL holds."""
 
     sql: str
     is_unit: bool
@@ -34,7 +33,6 @@ class Emitter:
     change_law: Callable[[Emitter, Node], str | None]
     steps: dict[str, Step] = field(default_factory=dict)
     _changes: dict[Node, str | None] = field(default_factory=dict)
-    _netted: dict[Node, str] = field(default_factory=dict)
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
@@ -46,34 +44,9 @@ class Emitter:
             self._changes[node] = self.change_law(self, node)
         return self._changes[node]
 
-    def net_change(self, node: Node) -> str | None:
-        """change(N), netted where that is cheap: a leaf's change, projected to what is used.
-
-        An update of columns nobody uses disappears here.
-        """
-        change = self.change(node)
-        if change is not None and self._is_worth_netting(node):
-            if node not in self._netted:
-                names = names_of(node.columns)
-                sql = consolidated(f"SELECT {listed(names, W)} FROM {step_of(change)}", names)
-                self._netted[node] = self.add(
-                    "net", "the change, netted", sql, node.columns, bound=f"step:{change}"
-                )
-            return self._netted[node]
-        return change
-
-    def _is_worth_netting(self, node: Node) -> bool:
-        leaf = node
-        while isinstance(leaf, (Project, Filter)):
-            leaf = leaf.input
-        if not isinstance(leaf, Scan) or leaf.source in self.growing:
-            return False
-        # Grouping turns -0.0 into 0.0, which is another value to some functions.
-        return all(is_groupable(c.type) and not has_floats(c.type) for c in node.columns)
-
     def old(self, node: Node) -> Reading:
         """old(N) = new(N) - change(N): one scan, no time travel."""
-        change = self.net_change(node)
+        change = self.change(node)
         new = self.new(node)
         if change is None:
             return new

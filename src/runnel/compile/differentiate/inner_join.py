@@ -47,8 +47,8 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
 
 
 def _term(emitter: Emitter, node: InnerJoin, changed: int) -> str:
-    """One term: after the first join the size is unknown, so each stage but the last is materialised."""
-    current = emitter.net_change(node.inputs[changed])
+    """One term: after the first join the size is unknown, so all stages but the last are kept."""
+    current = emitter.change(node.inputs[changed])
     assert current is not None
     remaining = list(node.conjuncts)
     done = [changed]

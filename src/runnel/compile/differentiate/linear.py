@@ -1,4 +1,8 @@
-"""Scan, project, filter, union: change(f N) = f change(N)."""
+"""Scan, project, filter, union: change(f N) = f change(N).
+
+Leaves: the change is projected to the columns the query uses, then netted. An update of columns nobody
+uses disappears here, and so does a row that came and went, before any expression could fail on it.
+"""
 
 from __future__ import annotations
 

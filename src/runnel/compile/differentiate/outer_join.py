@@ -22,9 +22,10 @@ def new_outer_join(emitter: Emitter, node: OuterJoin) -> Reading:
     right_sql = _present(right, node.right)
     left_sql = left.sql if node.kind is JoinKind.LEFT else _present(left, node.left)
     weight = f"COALESCE(l.{W}, 1) * COALESCE(r.{W}, 1) AS {W}"
+    kind, on = node.kind.upper(), condition(node.conjuncts)
     sql = (
         f"SELECT {listed(names_of(node.columns), weight)}\n"
-        f"FROM ({left_sql}) l {node.kind.upper()} JOIN ({right_sql}) r ON {condition(node.conjuncts)}"
+        f"FROM ({left_sql}) l {kind} JOIN ({right_sql}) r ON {on}"
     )
     return Reading(sql, left.is_unit and right.is_unit)
 
@@ -56,7 +57,7 @@ def _change_pad(emitter: Emitter, node: OuterJoin, left: Node, right: Node) -> s
 
 
 def _change_anti(emitter: Emitter, node: OuterJoin, left: Node, right: Node) -> str | None:
-    change_left, change_right = emitter.net_change(left), emitter.net_change(right)
+    change_left, change_right = emitter.change(left), emitter.change(right)
     if change_left is None and change_right is None:
         return None
     names = listed(names_of(left.columns), W)

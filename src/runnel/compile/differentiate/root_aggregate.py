@@ -2,7 +2,7 @@
 
     K = groups in change(N);  old state of K is read from the trace;  new = old + grouped change
 
-MIN and MAX: a delete that hits the extreme recomputes that group. Other values: every touched group is.
+MIN and MAX: a delete that hits the extreme recomputes that group. Other values: all touched groups.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ def change_root_aggregate(
 ) -> str | None:
     """Write the steps; returns the name of the first one whose emptiness means there is no change.
 
-    `stored` maps key and state columns to the trace's; `outputs` are all stored columns as expressions.
+    `stored` maps key and state columns to the trace's; `outputs` are all stored columns.
     """
-    # Counts and sums cancel by themselves; values ask which rows came and went.
-    change = emitter.net_change(node.input) if state.values else emitter.change(node.input)
+    change = emitter.change(node.input)
     if change is None:
         return None
     delta = _delta(emitter, node, state, change)
@@ -105,7 +104,10 @@ def _fresh(emitter: Emitter, node: Aggregate, state: State, hits: str) -> str:
     reading = emitter.new(node.input)
     if node.keys:
         match = " AND ".join(f"i.{k} <=> h.{k}" for k in node.keys)
-        sql = f"SELECT {hint('h', hits)} i.* FROM ({reading.sql}) i LEFT SEMI JOIN {step_of(hits)} h ON {match}"
+        sql = (
+            f"SELECT {hint('h', hits)} i.* FROM ({reading.sql}) i "
+            f"LEFT SEMI JOIN {step_of(hits)} h ON {match}"
+        )
         reading = Reading(sql, reading.is_unit)
     sql = group_state(node, state, reading)
     columns = [*node.key_columns, *(c.column for c in state.columns)]
@@ -127,7 +129,7 @@ def _merged(node: Aggregate, state: State, delta: str, old: str, fresh: str | No
 
 
 def _side(node: Aggregate, state: State, step: str, side: str) -> str:
-    """Bring a step to common columns: keys, side (1 change, 0 stored, 2 fresh), epoch, weight, state."""
+    """Bring a step to common columns. `side`: 0 for stored rows, 1 for the change, 2 for fresh."""
     items = [*node.keys, f"{side} AS side"]
     stored = side == "0"
     items += ["__e" if stored else "CAST(NULL AS BIGINT) AS __e"]

@@ -84,9 +84,9 @@ def state_of(aggregate: Aggregate) -> State:
                 and call is not None
                 and (known.call.function, known.call.arguments) == (call.function, call.arguments)
             )
-            if (known.kind, known.column.type, known.argument) == (kind, type_, argument):
-                if same_call:
-                    return known.column.name
+            found = (known.kind, known.column.type, known.argument)
+            if same_call and found == (kind, type_, argument):
+                return known.column.name
         name = f"s{len(columns)}"
         columns.append(StateColumn(Column(name, type_), kind, argument, call))
         return name
@@ -158,7 +158,7 @@ def _sum_readout(call: Call, count: str, total: str) -> Scalar:
 
 
 def additive_sql(column: StateColumn, weight: str | None) -> str:
-    """The aggregate expression of a count or sum over rows with a weight column (None: weight 1)."""
+    """The aggregate expression of a count or sum over rows with a weight (None: weight 1)."""
     argument = column.argument.name if column.argument else ""
     match column.kind:
         case Kind.ROWS:
@@ -195,8 +195,7 @@ def value_sql(column: StateColumn, present: str | None = None, weight: str | Non
         return _weighted_value(column.call, present, weight)
     if present is not None:
         names = [f"CASE WHEN {present} THEN {n} END" for n in names]
-    text = f"{function.upper()}({'DISTINCT ' if is_distinct else ''}{', '.join(names)})"
-    return text
+    return f"{function.upper()}({'DISTINCT ' if is_distinct else ''}{', '.join(names)})"
 
 
 def _weighted_value(call: Call, present: str | None, weight: str) -> str:

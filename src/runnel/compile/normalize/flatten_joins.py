@@ -1,4 +1,4 @@
-"""Chains of inner joins become one n-ary node, so that each change starts its own walk through them."""
+"""Chains of inner joins become one n-ary node, so that each change starts its own walk."""
 
 from __future__ import annotations
 

@@ -1,0 +1,218 @@
+"""Creating, altering, dropping; names; clear errors that change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from refresh.helpers import SALES, check, orders
+from runnel.api import Lake
+from runnel.errors import (
+    AlreadyExists,
+    InUse,
+    InvalidQuery,
+    NotDifferentiable,
+    NotFound,
+    QueryFailed,
+    UserError,
+)
+
+pytestmark = pytest.mark.spark
+
+
+def test_statements_and_names_in_any_case(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.sql(f"create stream table `My_Sales` schedule '2m' refresh mode differential as {SALES}")
+    source.append((4, 12, "2.00"))
+    assert lake.sql("REFRESH STREAM TABLE `my_sales`").action == "DIFFERENTIAL"
+    assert lake.sql("verify stream table `MY_SALES`").ok
+    assert lake.sql("SELECT SUM(n) AS n FROM `my_SALES`").first()["n"] == 4
+    assert [t.name for t in lake.sql("show stream tables")] == ["My_Sales"]
+    assert lake.sql("SHOW REFRESH HISTORY FOR `My_Sales` LIMIT 1")[0].action == "DIFFERENTIAL"
+    assert lake.sql("DROP STREAM TABLE `My_Sales`") == ("My_Sales",)
+    with pytest.raises(InvalidQuery):
+        lake.sql("SELECT * FROM `my_sales`")
+
+
+def test_schema_qualified_names(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("mart.sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table(
+        "big", "SELECT * FROM mart.sales WHERE n > 1", refresh_mode="DIFFERENTIAL"
+    )
+    source.append((4, 11, "2.00"))
+    check(lake, "big", "DIFFERENTIAL")
+    assert lake.sql("SELECT * FROM Mart.Sales").count() == 2
+
+
+def test_alter_changes_what_it_says_and_nothing_else(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, schedule="1m", refresh_mode="DIFFERENTIAL")
+    assert lake.alter_stream_table("sales", schedule="1h30m").target_seconds == 5400
+    assert lake.status("sales").epoch == 1
+    lake.sql("ALTER STREAM TABLE sales SUSPEND")
+    source.append((4, 12, "2.00"))
+    assert lake.refresh("sales").action == "SKIP"
+    lake.sql("ALTER STREAM TABLE sales RESUME")
+    check(lake, "sales", "DIFFERENTIAL")
+    lake.sql(
+        "ALTER STREAM TABLE sales AS SELECT cust, MAX(amount) AS top FROM orders GROUP BY cust"
+    )
+    assert lake.table("sales").columns == ["cust", "top"]
+    assert lake.sql("SELECT * FROM sales").columns == ["cust", "top"]
+    source.append((5, 12, "9.00"))
+    check(lake, "sales", "DIFFERENTIAL")
+
+
+def test_consumers_of_a_changed_query_start_over(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("big", "SELECT cust, n FROM sales", refresh_mode="DIFFERENTIAL")
+    lake.alter_stream_table("sales", query=SALES + " HAVING COUNT(*) > 1")
+    check(lake, "big", "REINITIALIZE", "sales")
+    assert lake.table("big").count() == 1
+
+
+def test_create_or_replace_and_if_not_exists(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES)
+    with pytest.raises(AlreadyExists):
+        lake.create_stream_table("SALES", SALES)
+    lake.create_stream_table("sales", "SELECT 1 AS nonsense", if_not_exists=True)
+    lake.create_stream_table("sales", "SELECT id FROM orders", or_replace=True)
+    assert lake.table("sales").columns == ["id"]
+
+
+def test_initialize_false_fills_at_the_first_refresh(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.sql(f"CREATE STREAM TABLE sales WITH (initialize = false) AS {SALES}")
+    assert lake.status("sales").state == "UNINITIALIZED"
+    with pytest.raises(UserError, match="never filled"):
+        lake.table("sales")
+    check(lake, "sales", "FULL", "first fill")
+    assert lake.sql("SELECT * FROM sales").count() == 2
+
+
+def test_drop_refuses_while_others_read_it(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES)
+    lake.create_stream_table("big", "SELECT * FROM sales")
+    with pytest.raises(InUse, match="big"):
+        lake.drop_stream_table("sales")
+    assert lake.drop_stream_table("sales", cascade=True) == ("sales", "big")
+    assert list((tmp_path / "lake" / "_runnel" / "traces").iterdir()) == []
+    assert lake.drop_stream_table("sales", if_exists=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        ("SELEC 1", InvalidQuery, "pars|expected"),
+        ("SELECT * FROM nowhere", NotFound, "nowhere"),
+        ("SELECT nothing FROM orders", InvalidQuery, "nothing"),
+        ("SELECT id, id FROM orders", InvalidQuery, "two columns called id"),
+        ("SELECT rand() AS r FROM orders", InvalidQuery, "deterministic"),
+        ("SELECT * FROM orders LIMIT 3", InvalidQuery, "LIMIT"),
+        ("SELECT id / 0 AS x FROM orders", QueryFailed, "(?i)zero"),
+        ("SELECT 1 AS x", InvalidQuery, "no table"),
+    ],
+)
+def test_a_bad_query_is_refused_and_nothing_is_left(
+    lake: Lake, tmp_path: Path, query: str, error: type[Exception], words: str
+) -> None:
+    orders(lake, tmp_path)
+    with pytest.raises(error, match=words):
+        lake.create_stream_table("bad", query)
+    assert len(lake.status()) == 0
+    traces = tmp_path / "lake" / "_runnel" / "traces"
+    assert not traces.exists() or list(traces.iterdir()) == []
+
+
+def test_bad_arguments(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    with pytest.raises(UserError, match="not a schedule"):
+        lake.create_stream_table("sales", SALES, schedule="soon")
+    with pytest.raises(UserError, match="not a refresh mode"):
+        lake.create_stream_table("sales", SALES, refresh_mode="FAST")
+    with pytest.raises(AlreadyExists, match="table"):
+        lake.create_stream_table("orders", SALES)
+    with pytest.raises(NotFound, match="sales"):
+        lake.refresh("sales")
+    with pytest.raises(UserError, match="cannot be the name"):
+        lake.create_stream_table("`my sales`", SALES)
+    with pytest.raises(NotDifferentiable, match="window"):
+        lake.create_stream_table(
+            "w", "SELECT id, SUM(amount) OVER (PARTITION BY cust) AS s FROM orders",
+            refresh_mode="DIFFERENTIAL",
+        )  # fmt: skip
+    assert len(lake.status()) == 0
+
+
+def test_a_cycle_is_refused_with_its_path(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("a", "SELECT cust FROM orders")
+    lake.create_stream_table("b", "SELECT cust FROM a")
+    with pytest.raises(UserError, match="depend on itself") as caught:
+        lake.alter_stream_table("a", query="SELECT cust FROM b")
+    assert "a -> b -> a" in str(caught.value)
+
+
+def test_a_failing_refresh_keeps_the_old_contents(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table(
+        "inverse", "SELECT id, 10 / amount AS x FROM orders", refresh_mode="DIFFERENTIAL"
+    )
+    before = sorted(map(tuple, lake.table("inverse").collect()))
+    source.append((4, 12, "0.00"))
+    with pytest.raises(QueryFailed, match="(?i)zero"):
+        lake.refresh("inverse")
+    assert sorted(map(tuple, lake.table("inverse").collect())) == before
+    entry = lake.history("inverse", limit=1)[0]
+    assert (entry.outcome, entry.error_code) == ("FAILED", "QUERY_FAILED")
+    source.delete("id = 4")
+    check(lake, "inverse", "NO_DATA")
+
+
+def test_a_stream_table_cannot_be_written(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES)
+    for statement in (
+        "INSERT INTO sales VALUES (1, 2, 3)", "DELETE FROM sales", "DROP TABLE sales", "DROP VIEW sales",
+        "UPDATE sales SET n = 1", "CREATE OR REPLACE VIEW sales AS SELECT 1 AS x",
+    ):  # fmt: skip
+        with pytest.raises(UserError, match="stream table"):
+            lake.sql(statement)
+
+
+def test_what_is_not_differentiable_runs_full_and_says_why(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    query = "SELECT id, ROW_NUMBER() OVER (PARTITION BY cust ORDER BY id) AS r FROM orders"
+    lake.create_stream_table("ranked", query)
+    source.append((4, 10, "2.00"))
+    check(lake, "ranked", "FULL", "window function")
+    check(lake, "ranked", "NO_DATA")
+
+
+def test_auto_chooses_by_the_size_of_the_change(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    source.append(*[(i, i % 50, "1.00") for i in range(100, 2100)])
+    lake.create_stream_table("sales", SALES)
+    source.append((1, 10, "5.00"))
+    check(lake, "sales", "DIFFERENTIAL", "1 changed of")
+    lake.create_stream_table("sales2", SALES)
+    source.append(*[(i, i % 50, "1.00") for i in range(5000, 9000)])
+    check(lake, "sales2", "FULL", "max_change_ratio")
+
+
+def test_an_older_epoch_can_be_read_until_it_is_compacted(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    first = sorted(map(tuple, lake.table("sales").collect()))
+    source.append((4, 12, "2.00"))
+    lake.refresh("sales")
+    assert sorted(map(tuple, lake.table("sales", epoch=1).collect())) == first
+    assert lake.compact("sales").compacted
+    assert lake.verify("sales").ok
+    with pytest.raises(Exception, match="epoch 1"):
+        lake.table("sales", epoch=1)
