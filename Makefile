@@ -41,14 +41,14 @@ test-slow: setup ## The slow tests: Spark Connect, local-cluster, kill -9 at eve
 	$(BIN)/pytest -m slow --timeout 1800 $(ARGS)
 
 lint: $(STAMP) ## ruff format and check, mypy strict, import-linter
-	$(BIN)/ruff format --check src tests scripts
-	$(BIN)/ruff check src tests scripts
+	$(BIN)/ruff format --check src tests scripts bench
+	$(BIN)/ruff check src tests scripts bench
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## Let ruff format and fix the code
-	$(BIN)/ruff format src tests scripts
-	$(BIN)/ruff check --fix src tests scripts
+	$(BIN)/ruff format src tests scripts bench
+	$(BIN)/ruff check --fix src tests scripts bench
 
 bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways
 	$(BIN)/python -m bench $(ARGS)

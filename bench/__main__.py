@@ -194,7 +194,7 @@ def _table(report: dict[str, Any]) -> str:
                 f"{s['FULL'] / s['DIFFERENTIAL']:.1f}x",
                 f"{by_hand / s['DIFFERENTIAL']:.1f}x" if by_hand else "",
                 "yes" if r["verified"] else "NO",
-            ]  # fmt: skip
+            ]
         )
     head = f"{report['rows']:,} rows; NO_DATA {report['no_data_ms']:.1f} ms; seconds below\n"
     return head + text_table(titles, rows)

@@ -42,7 +42,7 @@ def sale_rows(source: str, customers: int, groups: int) -> str:
 
 
 def change(lake: Lake, rows: int, share: float, round_: int) -> int:
-    """Update, delete and insert so that about `share` of the fact's rows change; also a few others."""
+    """Update, delete and insert about `share` of the fact's rows; also change a few customers."""
     changed = max(4, int(rows * share))
     updated, deleted, inserted = changed // 2, changed // 4, changed // 4
     customers = max(1_000, min(CUSTOMERS, rows // 10))

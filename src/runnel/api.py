@@ -1,4 +1,4 @@
-"""The verbs: connect, create, alter, drop, refresh, verify, status ... Each delegates to its room."""
+"""The verbs: connect, create, alter, drop, refresh, verify ... Each delegates to its room."""
 
 from __future__ import annotations
 

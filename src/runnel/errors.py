@@ -6,7 +6,7 @@ from __future__ import annotations
 class RunnelError(Exception):
     """Base of every error Runnel raises on purpose.
 
-    `primary` is lowercase without a full stop; `retryable` says whether the same call may succeed later.
+    `primary` is lowercase without a full stop; `retryable`: the same call may succeed later.
     """
 
     code = "RUNNEL_ERROR"

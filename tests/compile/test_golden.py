@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.typer import TestTyper
+from kit.typer import RuleTyper
 from runnel.algebra.printing import print_tree
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery, compile_query
@@ -55,7 +55,7 @@ def test_no_golden_file_is_left_over() -> None:
 
 
 def _printed(query: str) -> str:
-    compiled = compile_query(query, _sources(query), TestTyper())
+    compiled = compile_query(query, _sources(query), RuleTyper())
     program = compiled.program(frozenset(compiled.kinds))
     parts = [query, print_tree(compiled.tree), _stored(compiled), str(program)]
     return "\n\n".join([*(_comment(p) for p in parts[:3]), parts[3]]) + "\n"

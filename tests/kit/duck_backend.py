@@ -11,7 +11,7 @@ from kit.check import Round, check_contents, check_nothing_changed, refresh
 from kit.dialect import transpile
 from kit.duck import DuckQuery, DuckSources, Moment, Table, Weighted, oracle, oracle_text
 from kit.step import Change, TableSpec
-from kit.typer import TestTyper
+from kit.typer import RuleTyper
 from runnel.compile.pipeline import compile_query
 
 
@@ -36,7 +36,7 @@ class DuckBackend:
 
     def create_stream_table(self, query: str) -> None:
         self.tables = [Table(s.name, s.columns, s.kind) for s in self.specs.values()]
-        compiled = compile_query(query, [t.schema for t in self.tables], TestTyper())
+        compiled = compile_query(query, [t.schema for t in self.tables], RuleTyper())
         self.sources = DuckSources(self.con, self.tables)
         self.query = DuckQuery(self.sources, compiled, transpile, with_tables=True)
         self.oracle_sql = oracle_text(query, self.tables)

@@ -29,7 +29,7 @@ _COMMON = (exp.Coalesce, exp.Greatest, exp.Least)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
-class TestTyper:
+class RuleTyper:
     """The compiler's `Typer`, answered by Spark's rules as written down here."""
 
     def types(self, columns: Sequence[Column], expressions: Sequence[str]) -> tuple[str, ...]:

@@ -80,10 +80,10 @@ def check(spark: SparkSession, log: DeltaLog, pairs: Sequence[tuple[int, int]]) 
         (FEED, False, Way.FILES),
         (NO_FEED, False, Way.FILES),
         (FEED, True, Way.FEED),
-        (NO_FEED, True, Way.VERSIONS),
+        pytest.param(NO_FEED, True, Way.VERSIONS, marks=pytest.mark.slow),
         (f"{FEED}, {VECTORS}", False, Way.FEED),
         (f"{NO_FEED}, {VECTORS}", False, Way.VERSIONS),
-        (f"{FEED}, {MAPPED}", False, Way.FEED),
+        pytest.param(f"{FEED}, {MAPPED}", False, Way.FEED, marks=pytest.mark.slow),
     ],
     ids=["feed", "plain", "parts-feed", "parts", "vectors-feed", "vectors", "mapped"],
 )

@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -198,6 +199,31 @@ def test_an_append_that_overtakes_a_compaction(spark: SparkSession, trace: Trace
     assert last is not None
     assert (last.epoch, last.since, last.metadata) == (4, 3, {"e": 4})
     assert bag(trace.readout(spark)) == {(1, "x"): 1, (None, "n"): 1, (3, "w"): 2, (5, "v"): 1}
+
+
+def test_appends_and_compactions_side_by_side(spark: SparkSession, trace: Trace) -> None:
+    trace.append(spark, weighted(spark, "(0, 'x', 1)"), 1, {"e": 1})
+
+    def append() -> None:
+        for epoch in range(2, 7):
+            change = weighted(spark, f"({epoch - 2}, 'x', -1), ({epoch - 1}, 'x', 1)")
+            trace.append(spark, change, epoch, {"e": epoch}, rows_hint=2)
+
+    def compact() -> None:
+        mine = Trace(trace.path, "life-1", trace.layout)
+        for _ in range(4):
+            last = mine.last_commit()
+            assert last is not None
+            assert last.metadata["e"] == last.epoch
+            mine.compact(spark, last.epoch)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(append), pool.submit(compact)]:
+            done.result()
+    last = trace.last_commit()
+    assert last is not None
+    assert (last.epoch, last.metadata["e"]) == (6, 6)
+    assert bag(trace.readout(spark)) == {(5, "x"): 1}
 
 
 def test_vacuum_keeps_what_is_live_or_young(spark: SparkSession, trace: Trace) -> None:

@@ -165,7 +165,7 @@ def test_a_failing_refresh_keeps_the_old_contents(lake: Lake, tmp_path: Path) ->
     )
     before = sorted(map(tuple, lake.table("inverse").collect()))
     source.append((4, 12, "0.00"))
-    with pytest.raises(QueryFailed, match="(?i)zero"):
+    with pytest.raises(QueryFailed, match=r"(?i)zero"):
         lake.refresh("inverse")
     assert sorted(map(tuple, lake.table("inverse").collect())) == before
     entry = lake.history("inverse", limit=1)[0]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from runnel.catalog.engine import make_engine
-from runnel.catalog.lease import Lease, Leases
-from runnel.catalog.migrate import prepare
-from runnel.catalog.owner import Owner, is_alive
-from runnel.catalog.reader import Reader
-from runnel.catalog.records import Attempt, BaseTable, Source, StreamTable, Verification
-from runnel.catalog.writer import Writer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runnel.catalog.lease import Lease, Leases
+    from runnel.catalog.owner import Owner, is_alive
+    from runnel.catalog.quick import QuickReader
+    from runnel.catalog.reader import Reader
+    from runnel.catalog.records import (
+        Attempt,
+        BaseTable,
+        Questions,
+        Source,
+        StreamTable,
+        Verification,
+    )
+    from runnel.catalog.writer import Writer
 
 __all__ = [
     "Attempt",
@@ -16,6 +26,8 @@ __all__ = [
     "Lease",
     "Leases",
     "Owner",
+    "Questions",
+    "QuickReader",
     "Reader",
     "Source",
     "StreamTable",
@@ -26,9 +38,25 @@ __all__ = [
     "open_reader",
 ]
 
+_HOMES = {
+    "Lease": "lease", "Leases": "lease", "Owner": "owner", "is_alive": "owner",
+    "QuickReader": "quick", "Reader": "reader", "Writer": "writer",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: `runnel status` must not pay for importing SQLAlchemy.
+    if name not in __all__:
+        raise AttributeError(f"module 'runnel.catalog' has no attribute {name!r}")
+    return getattr(import_module(f"runnel.catalog.{_HOMES.get(name, 'records')}"), name)
+
 
 def open_catalog(url: str, *, create: bool = True) -> Writer:
     """Open the catalog at `sqlite:///path` or `postgresql://...`, creating or migrating it."""
+    from runnel.catalog.engine import make_engine
+    from runnel.catalog.migrate import prepare
+    from runnel.catalog.writer import Writer
+
     engine = make_engine(url)
     prepare(engine, create=create)
     return Writer(engine)
@@ -36,6 +64,10 @@ def open_catalog(url: str, *, create: bool = True) -> Writer:
 
 def open_reader(url: str) -> Reader:
     """Open an existing catalog for questions only."""
+    from runnel.catalog.engine import make_engine
+    from runnel.catalog.migrate import prepare
+    from runnel.catalog.reader import Reader
+
     engine = make_engine(url)
     prepare(engine, create=False)
     return Reader(engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 from runnel.model.columns import Layout
 from runnel.model.frontier import Frontier
@@ -99,6 +99,14 @@ class Verification:
     sample: list[dict[str, Any]] = field(default_factory=list)
     frontier: Frontier | None = None
     seconds: float | None = None
+
+
+class Questions(Protocol):
+    """What every reader of the catalog answers."""
+
+    def tables(self) -> tuple[StreamTable, ...]: ...
+    def find(self, key: str) -> StreamTable | None: ...
+    def history(self, key: str | None = None, limit: int = 20) -> tuple[Attempt, ...]: ...
 
 
 class TableFields(TypedDict, total=False):

@@ -97,7 +97,7 @@ def _fill(lake: Lake, update: Update) -> None:
         lake.sql(statement)
     for shown in STREAM_TABLES:
         update(f"filling stream table {shown.name}")
-        lake.create_stream_table(shown.name, shown.query)
+        lake.create_stream_table(shown.name, shown.query, refresh_mode=shown.mode)
 
 
 def _line(lake: Lake, result: RefreshResult, board: Scoreboard, update: Update) -> Line:
@@ -114,7 +114,9 @@ def _line(lake: Lake, result: RefreshResult, board: Scoreboard, update: Update) 
 
 def _recompute(lake: Lake, name: str) -> float:
     """How long it takes to run the whole query and store its result as Parquet files."""
-    query = lake.status(name).query
+    from runnel.cli.shop import STREAM_TABLES
+
+    query = next(shown.query for shown in STREAM_TABLES if shown.name == name)
     with tempfile.TemporaryDirectory() as scratch:
         start = perf_counter()
         lake.sql(query).write.mode("overwrite").parquet(scratch)

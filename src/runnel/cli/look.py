@@ -10,7 +10,7 @@ from runnel.cli.options import CatalogOption, JsonOption, LakeOption
 from runnel.cli.place import find_place, reading
 
 if TYPE_CHECKING:
-    from runnel.catalog import Reader
+    from runnel.catalog import Questions
 
 _NONE = "no stream tables yet"
 
@@ -71,7 +71,7 @@ def graph(
         say(drawn.mermaid() if mermaid else str(drawn))
 
 
-def _key(reader: Reader, name: str | None) -> str | None:
+def _key(reader: Questions, name: str | None) -> str | None:
     from runnel.model.names import TableName
     from runnel.schedule.seeing import find_table
 

@@ -14,7 +14,7 @@ from runnel.errors import NotFound, UserError
 
 if TYPE_CHECKING:
     from runnel.api import Lake
-    from runnel.catalog import Reader
+    from runnel.catalog import Questions
 
 _HELP = (
     "go to a lake's folder, give --lake PATH, or set RUNNEL_LAKE; "
@@ -61,11 +61,12 @@ def named_place(lake: Path | None, catalog: str | None) -> Place:
 
 
 @contextmanager
-def reading(place: Place) -> Iterator[Reader]:
+def reading(place: Place) -> Iterator[Questions]:
     """The catalog for questions: no Spark, and nothing of it imported."""
-    from runnel.catalog import open_reader
+    from runnel.catalog import QuickReader, open_reader
 
-    with open_reader(place.catalog_url) as reader:
+    quick = QuickReader.open(place.catalog_file) if place.catalog is None else None
+    with quick or open_reader(place.catalog_url) as reader:
         yield reader
 
 

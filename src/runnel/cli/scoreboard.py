@@ -64,7 +64,7 @@ class Scoreboard:
         self._console.print(f"A small shop on Delta tables: {tables}.")
         self._console.print("Four stream tables over it:")
         for shown in STREAM_TABLES:
-            self._console.print(f"\n  [bold]{shown.name}[/], {shown.kind}")
+            self._console.print(f"\n  [bold]{shown.name}[/], {shown.kind} ({shown.mode})")
             for row in shown.query.splitlines():
                 self._console.print(f"    [dim]{escape(row)}[/]")
 
@@ -120,7 +120,7 @@ class Scoreboard:
             return
         for command, told in (
             ("status", "how the tables stand"),
-            ("history city_revenue", "what each refresh did, and why"),
+            ("history revenue_by_city", "what each refresh did, and why"),
             ("sql", "a prompt: change the shop, then REFRESH STREAM TABLES;"),
         ):
             console.print(f"  runnel --lake {self._folder} {command}", soft_wrap=True)

@@ -48,11 +48,12 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stream table of the demo."""
+    """A stream table of the demo; `mode` is what is asked of its refreshes."""
 
     name: str
     kind: str
     query: str
+    mode: str = "AUTO"
 
 
 STREAM_TABLES: tuple[Shown, ...] = (
@@ -69,18 +70,20 @@ STREAM_TABLES: tuple[Shown, ...] = (
 FROM order_lines l JOIN products p ON p.id = l.product_id""",
     ),
     Shown(
-        "city_revenue",
+        "revenue_by_city",
         "an aggregate over a join",
         """SELECT c.city, COUNT(*) AS lines, SUM(l.quantity * l.price) AS revenue
 FROM orders o JOIN customers c ON c.id = o.customer_id
               JOIN order_lines l ON l.order_id = o.id
 GROUP BY c.city""",
+        "DIFFERENTIAL",
     ),
     Shown(
-        "category_totals",
+        "totals_by_category",
         "on top of sold_lines",
         """SELECT category, tariff, COUNT(*) AS lines, SUM(amount) AS total
 FROM sold_lines GROUP BY category, tariff""",
+        "DIFFERENTIAL",
     ),
 )
 
@@ -100,7 +103,7 @@ ROUNDS: tuple[Round, ...] = (
     Round(
         "Inserts: 80 new orders",
         "Each refresh reads only the new rows and joins them with what they refer to; "
-        "category_totals reads only what changed in sold_lines.",
+        "totals_by_category reads only what changed in sold_lines.",
         (
             f"INSERT INTO orders SELECT id, CAST(pmod(id, {CUSTOMERS}) AS BIGINT) + 1, "
             f"DATE '2026-01-01', 'open' FROM {_NEW}",

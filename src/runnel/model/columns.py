@@ -23,8 +23,8 @@ class Column:
 class Layout:
     """What a trace stores, and the readout: a map of each stored row to what the user sees.
 
-    `stored` are the internal columns (c0, c1, ...); `key` those that `__key` hashes; `visible` pairs each
-    user column with a SQL expression over stored ones; `visible_when` filters rows (HAVING).
+    `stored` are the internal columns (c0, c1, ...); `key` those that `__key` hashes; `visible`
+    pairs each user column with SQL over stored ones; `visible_when` filters rows (HAVING).
     """
 
     stored: tuple[Column, ...]

@@ -37,6 +37,6 @@ class Schedule:
         if position != len(compact) or not compact or seconds <= 0:
             raise UserError(
                 f"{text!r} is not a schedule",
-                detail="expected a duration greater than zero, such as '30s', '5m', '1h30m' or '1d'",
+                detail="expected a duration greater than zero, such as '30s', '5m', '1h30m', '1d'",
             )
         return Schedule(text.strip(), seconds)

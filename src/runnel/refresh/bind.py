@@ -76,10 +76,18 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
         frame = bound.workspace.trace(table).contents(bound.spark, pin.version)
         frame = shown(frame, table.layout)
     else:
-        log = bound.workspace.log(source.location or "")
-        frame = read_version(bound.spark, log, pin.version)
+        frame = pinned_table(bound, source, pin)
         frame = frame.withColumn(W, F.lit(1).cast("bigint"))
     bound.view(f"new:{source.key}", frame)
+
+
+def pinned_table(bound: Binding, source: Source, pin: Pin) -> DataFrame:
+    """A Delta table at a pin."""
+    log = bound.workspace.log(source.location or "")
+    key = (f"{log.path}@{pin.identity}", pin.version)
+    return bound.workspace.frame(
+        bound.spark, key, lambda: read_version(bound.spark, log, pin.version)
+    )
 
 
 def bind_change(bound: Binding, window: Window) -> None:

@@ -26,7 +26,8 @@ def compact_table(workspace: Workspace, table: StreamTable, wait: float) -> Comp
         with workspace.worker(table.settings, adaptive=True) as spark:
             stats = trace.compact(spark, since)
         last = trace.last_commit()
-        assert last is not None and table.frontier is not None
+        assert last is not None
+        assert table.frontier is not None
         workspace.catalog.record_progress(
             table.id, table.frontier, table.epoch, last.since, trace.log.latest_version(),
             incarnation=table.incarnation,

@@ -1,4 +1,4 @@
-"""What a refresh would cost either way: a simple model, calibrated by what earlier refreshes took."""
+"""What a refresh would cost either way: a simple model, corrected by what earlier ones took."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Prediction:
 
 
 def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Prediction:
-    """Model both ways; each is scaled by the median of actual / modelled of its recent refreshes."""
+    """Model both ways; each is scaled by the median of actual / modelled of recent refreshes."""
     attempts = list(history)
     differential, measured_d = _scale(attempts, RefreshAction.DIFFERENTIAL)
     full, measured_f = _scale(attempts, RefreshAction.FULL)

@@ -10,7 +10,7 @@ from runnel.lake.trace import Trace
 from runnel.model.columns import WEIGHT
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
-from runnel.refresh.bind import Binding, bind_new, tokens_in, upstream_of
+from runnel.refresh.bind import Binding, bind_new, pinned_table, tokens_in, upstream_of
 from runnel.refresh.definition import compiled_query
 
 
@@ -31,17 +31,13 @@ def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFra
 
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
     """The user's own text, evaluated by plain Spark at the pinned versions."""
-    from runnel.lake.reading import read_version
-
     for source in table.sources:
         pin = frontier.pins[source.key]
         if source.kind == "stream":
             upstream = upstream_of(bound.workspace, source, pin)
             frame = bound.workspace.trace(upstream).readout(bound.spark, pin.version)
         else:
-            frame = read_version(
-                bound.spark, bound.workspace.log(source.location or ""), pin.version
-            )
+            frame = pinned_table(bound, source, pin)
         bound.view(f"plain:{source.key}", frame)
 
     def pinned(name: TableName) -> str:

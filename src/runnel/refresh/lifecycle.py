@@ -1,4 +1,4 @@
-"""Creating, redefining and dropping stream tables, so that dying in between leaves at most a folder."""
+"""Creating, redefining and dropping tables, so that dying in between leaves at most a folder."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def create_table(workspace: Workspace, table: StreamTable, pins: Pins | None) ->
 def redefine_table(
     workspace: Workspace, old: StreamTable, new: StreamTable, pins: Pins | None
 ) -> StreamTable:
-    """Replace a table's query: fill a trace of the new one, then switch, then remove the old trace."""
+    """Replace a table's query: fill a trace of the new one, switch, remove the old trace."""
     with (
         workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds),
         workspace.leases.hold(_storage_lease(new.incarnation)),

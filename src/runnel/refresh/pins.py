@@ -1,4 +1,4 @@
-"""The instant of a pass: every base source is pinned once, every refreshed table at its new epoch."""
+"""The instant of a pass: each base source pinned once, each refreshed table at its new epoch."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from runnel.refresh.workspace import Workspace
 def rebuild_definition(workspace: Workspace, table: StreamTable) -> StreamTable:
     """Compile the query against the sources as they are now.
 
-    When it still gives the same stored columns the trace goes on; else the definition no longer fits.
+    When it still gives the same stored columns the trace goes on; else it no longer fits.
     """
     workspace.compiled.pop(table.incarnation, None)
     try:

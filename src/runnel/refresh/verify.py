@@ -53,7 +53,7 @@ def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
             sample,
             table.frontier,
             result.seconds,
-        )  # fmt: skip
+        )
     )
     return result
 

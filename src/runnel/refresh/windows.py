@@ -15,7 +15,7 @@ from runnel.refresh.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One source over (old, new]; `rows` bounds its changed rows, `total` its rows at the new end."""
+    """One source over (old, new]; `rows` bounds its changed rows."""
 
     source: Source
     old: Pin | None
@@ -24,7 +24,6 @@ class Window:
     rows: int = 0
     insert_only: bool = False
     reason: str | None = None
-    total: int = 0
 
     @property
     def is_changed(self) -> bool:

@@ -1,8 +1,9 @@
-"""What every verb works with: the catalog, the traces, the logs of sources, Spark when it is needed."""
+"""What every verb works with: the catalog, the traces, the logs of sources, Spark if needed."""
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,11 +11,13 @@ from pathlib import Path
 
 from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
-from runnel.lake.frames import SparkSession
+from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.log import DeltaLog
 from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace
 from runnel.model.settings import Settings
+
+_FRAMES = 32
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Workspace:
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
+    _frames: OrderedDict[tuple[int, str, int], DataFrame] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -83,6 +87,23 @@ class Workspace:
             with self._lock:
                 self._idle[key].append(session)
 
+    def frame(
+        self, session: SparkSession, key: tuple[str, int], make: Callable[[], DataFrame]
+    ) -> DataFrame:
+        """A pinned reading, kept for the next refresh in the same session: it cannot change."""
+        full_key = (id(session), *key)
+        with self._lock:
+            if full_key in self._frames:
+                self._frames.move_to_end(full_key)
+                return self._frames[full_key]
+        frame = make()
+        with self._lock:
+            self._frames[full_key] = frame
+            while len(self._frames) > _FRAMES:
+                self._frames.popitem(last=False)
+        return frame
+
     def forget_sessions(self) -> None:
         with self._lock:
+            self._frames.clear()
             self._idle.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
-from runnel.catalog import Attempt, Reader, StreamTable
+from runnel.catalog import Attempt, Questions, StreamTable
 from runnel.errors import NotFound
 from runnel.model.graph import Graph, GraphEdge, GraphNode
 from runnel.model.names import TableName
@@ -14,7 +14,7 @@ from runnel.model.tabular import Rows
 
 
 def status(
-    reader: Reader, key: str | None = None, now: datetime | None = None
+    reader: Questions, key: str | None = None, now: datetime | None = None
 ) -> Rows[TableStatus]:
     """One row a table: how stale it is, what happened last."""
     tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
@@ -22,7 +22,7 @@ def status(
     return Rows([_status(reader, table, at) for table in tables], TableStatus.COLUMNS)
 
 
-def find_table(reader: Reader, name: TableName) -> StreamTable:
+def find_table(reader: Questions, name: TableName) -> StreamTable:
     """The table with this name, or an error that says which there are."""
     table = reader.find(name.key)
     if table is None:
@@ -33,12 +33,12 @@ def find_table(reader: Reader, name: TableName) -> StreamTable:
     return table
 
 
-def history(reader: Reader, key: str | None = None, limit: int = 20) -> Rows[HistoryEntry]:
+def history(reader: Questions, key: str | None = None, limit: int = 20) -> Rows[HistoryEntry]:
     """Refresh attempts, newest first."""
     return Rows([_entry(a) for a in reader.history(key, limit)], HistoryEntry.COLUMNS)
 
 
-def graph(reader: Reader) -> Graph:
+def graph(reader: Questions) -> Graph:
     """Base tables and stream tables, and who reads whom."""
     nodes: dict[str, GraphNode] = {}
     edges: list[GraphEdge] = []
@@ -55,7 +55,7 @@ def graph(reader: Reader) -> Graph:
     return Graph(tuple(nodes.values()), tuple(edges))
 
 
-def _status(reader: Reader, table: StreamTable, now: datetime) -> TableStatus:
+def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus:
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
     data_timestamp = table.frontier.data_timestamp if table.frontier else None

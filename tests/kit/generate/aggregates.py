@@ -33,6 +33,8 @@ def grouped(
     if len(keys) > 1 and not is_literal(keys[1].text) and writer.chance(15):
         shown, outputs, grouping = shown[:1], outputs[:1], [grouping[0], keys[1].text]
     calls = [call(writer, columns, is_root=is_root) for _ in range(writer.dice.number(0, 3))]
+    if keys[0].family == INT and writer.chance(15):
+        calls.append(Value(f"({keys[0].text}) + 1", INT))
     aggregates = [writer.output(c.family, c.scale) for c in calls]
     shown += [f"{c.text} AS {o.name}" for c, o in zip(calls, aggregates, strict=True)]
     distinct = "DISTINCT " if writer.chance(5) else ""
@@ -69,10 +71,12 @@ def _having(writer: Writer, calls: Sequence[Value], outputs: Sequence[Output]) -
 def call(writer: Writer, columns: Sequence[Visible], *, is_root: bool) -> Value:
     """An aggregate call, sometimes with FILTER."""
     made = _function(writer, columns, is_root=is_root)
-    if not writer.chance(20):
-        return made
-    condition = predicate(writer.dice, columns, 0)
-    return Value(f"{made.text} FILTER (WHERE {condition})", made.family, made.scale)
+    text = made.text
+    if writer.chance(20):
+        text += f" FILTER (WHERE {predicate(writer.dice, columns, 0)})"
+    if made.family == INT and writer.chance(15):
+        text = writer.pick(f"COALESCE({text}, 0)", f"{text} - COUNT(*)", f"({text} + 1) * 2")
+    return Value(text, made.family, made.scale)
 
 
 def _function(writer: Writer, columns: Sequence[Visible], *, is_root: bool) -> Value:

@@ -14,11 +14,11 @@ from kit.generate.data import history, tables
 from kit.generate.dice import Dice, chance
 from kit.generate.queries import whole_query
 from kit.generate.writer import Writer
-from kit.typer import TestTyper
+from kit.typer import RuleTyper
 from runnel.compile.pipeline import compile_query
 from runnel.errors import NotDifferentiable
 
-_TYPER = TestTyper()
+_TYPER = RuleTyper()
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def _round(
     return Round(frozenset(changed), frozenset(growing), compact)
 
 
-def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> None:
-    """Check a case and count it; a failure carries the case."""
+def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> bool:
+    """Check a case and count it; False when it is refused. A failure carries the case."""
     try:
         compiled = compile_query(made.query, [t.schema for t in made.tables], _TYPER)
     except NotDifferentiable as error:
         tally.refuse(error.construct)
-        return
+        return False
     sources = DuckSources(con, made.tables)
     for table, moments in zip(made.tables, made.moments, strict=True):
         sources.load(table.schema.key, 0, moments)
@@ -112,12 +112,13 @@ def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> None:
         moved = check_rounds(query, expected, made.rounds, then_nothing=made.then_nothing)
     except (duckdb.OutOfRangeException, duckdb.NotImplementedException) as error:
         tally.refuse(type(error).__name__)
-        return
+        return False
     except (Mismatch, duckdb.Error, AssertionError) as error:
         raise Mismatch(f"{error}\n{made}") from error
     tally.checked += 1
     tally.rounds += len(made.rounds)
     tally.moved += moved
+    return True
 
 
 def _oracle_text(made: Case) -> str:

@@ -1,7 +1,7 @@
 """Scan, project, filter, union: change(f N) = f change(N).
 
-Leaves: the change is projected to the columns the query uses, then netted. An update of columns nobody
-uses disappears here, and so does a row that came and went, before any expression could fail on it.
+Leaves: the change is projected to the columns the query uses, then netted. An update of columns
+nobody uses disappears here, and so does a row that came and went, before an expression fails on it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from runnel.compile.differentiate.emitter import (
     Emitter,
     Reading,
     condition,
+    consolidated,
     listed,
     names_of,
 )
 from runnel.compile.program import W, change_of, new_of, step_of
+from runnel.compile.typing import has_floats, is_groupable
 from runnel.model.names import quote
 
 
@@ -29,8 +31,23 @@ def change_scan(emitter: Emitter, node: Scan) -> str | None:
     if node.source not in emitter.changed:
         return None
     sql = f"SELECT {_scanned(node)} FROM {change_of(node.source)}"
-    return emitter.add(
-        "change", f"change of {node.source}", sql, node.columns, bound=f"change:{node.source}"
+    purpose = f"change of {node.source}"
+    if node.source not in emitter.growing and all(is_groupable(c.type) for c in node.columns):
+        sql, purpose = _netted(node, sql), f"{purpose}, netted"
+    bound = f"change:{node.source}"
+    return emitter.add("change", purpose, sql, node.columns, bound=bound)
+
+
+def _netted(node: Scan, sql: str) -> str:
+    """Sum the weights of equal rows; -0.0 is not 0.0 here, since functions tell them apart."""
+    floats = {c.name for c in node.columns if has_floats(c.type)}
+    if not floats:
+        return consolidated(sql, names_of(node.columns))
+    keys = [f"CAST({n} AS STRING)" if n in floats else n for n in names_of(node.columns)]
+    items = [f"ANY_VALUE({n}) AS {n}" if n in floats else n for n in names_of(node.columns)]
+    return (
+        f"SELECT {listed(items, f'SUM({W}) AS {W}')} FROM ({sql})\n"
+        f"GROUP BY {listed(keys)} HAVING SUM({W}) <> 0"
     )
 
 

@@ -1,0 +1,105 @@
+"""The most asked questions, put to a SQLite file directly: importing SQLAlchemy takes longer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from runnel.catalog.records import Attempt, StreamTable
+from runnel.catalog.rows import Row, attempt_from_row, table_from_row
+from runnel.errors import SystemFault
+
+VERSION = 1
+"""The schema version that this module reads; any other one is left to the Reader."""
+
+_DOCUMENTS = frozenset(
+    {"layout", "settings", "frontier", "options", "columns", "phases", "predicted"}
+)
+_INSTANTS = frozenset({"created_at", "altered_at", "started_at", "finished_at", "data_timestamp"})
+
+
+class QuickReader:
+    """Answers what `Reader` answers, all from one state of the catalog."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._connection.row_factory = _decoded
+
+    @staticmethod
+    def open(path: Path) -> QuickReader | None:
+        """None when it is not a catalog of the expected version: the Reader knows what to do."""
+        if not path.is_file():
+            return None
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            connection.execute("BEGIN")
+            query = "SELECT value FROM meta WHERE key = 'schema_version'"
+            version = connection.execute(query).fetchone()
+        except sqlite3.Error:
+            version = None
+        if version == (VERSION,):
+            return QuickReader(connection)
+        connection.close()
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def tables(self) -> tuple[StreamTable, ...]:
+        """All stream tables, by name."""
+        return self._tables("", ())
+
+    def find(self, key: str) -> StreamTable | None:
+        """The stream table with this `TableName.key`."""
+        return next(iter(self._tables("WHERE key = ?", (key,))), None)
+
+    def history(self, key: str | None = None, limit: int = 20) -> tuple[Attempt, ...]:
+        """Refresh attempts of one table, or of all, newest first."""
+        condition, values = ("", ()) if key is None else ("WHERE t.key = ?", (key,))
+        rows = self._rows(
+            "SELECT h.*, t.schema_name AS table_schema, t.name AS table_name"
+            " FROM refresh_history h JOIN stream_tables t ON t.id = h.table_id"
+            f" {condition} ORDER BY h.id DESC LIMIT ?",
+            (*values, limit),
+        )
+        return tuple(attempt_from_row(row) for row in rows)
+
+    def _tables(self, condition: str, values: tuple[str, ...]) -> tuple[StreamTable, ...]:
+        sources: dict[str, list[Row]] = defaultdict(list)
+        for edge in self._rows("SELECT * FROM dependencies ORDER BY table_id, position"):
+            sources[edge["table_id"]].append(edge)
+        rows = self._rows(f"SELECT * FROM stream_tables {condition} ORDER BY key", values)
+        return tuple(table_from_row(row, sources[row["id"]]) for row in rows)
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Row]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise SystemFault("the catalog cannot be read", detail=str(error)) from error
+
+
+def _decoded(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:
+    return {
+        name: _value(name, value) for (name, *_), value in zip(cursor.description, row, strict=True)
+    }
+
+
+def _value(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in _DOCUMENTS:
+        return json.loads(value)
+    return datetime.fromisoformat(value).replace(tzinfo=UTC) if name in _INSTANTS else value

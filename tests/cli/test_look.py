@@ -1,0 +1,115 @@
+"""status, history, graph: from the catalog alone, and quickly."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+from runnel.catalog import Writer
+
+
+def test_status_lists_every_table(run: Run, catalog: Writer, folder: Path) -> None:
+    done = run("status", "--lake", folder)
+    assert done.code == 0
+    title, big, sales = done.out.splitlines()
+    assert title.split()[:5] == ["table", "state", "mode", "schedule", "lag"]
+    assert big.split()[:3] == ["big", "SUSPENDED", "AUTO"]
+    assert sales.split()[:4] == ["sales", "ACTIVE", "AUTO", "1m"]
+    assert sales.endswith("stale")
+
+
+def test_status_as_json(run: Run, catalog: Writer, folder: Path) -> None:
+    rows = run("status", "--lake", folder, "--json").json
+    assert [row["name"] for row in rows] == ["big", "sales"]
+    assert (rows[1]["stale"], rows[1]["epoch"], rows[1]["sources"]) == (True, 2, ["orders"])
+    assert [row["name"] for row in run("status", "SALES", "--lake", folder, "--json").json] == [
+        "sales"
+    ]
+
+
+def test_status_of_one_table_tells_everything(run: Run, catalog: Writer, folder: Path) -> None:
+    out = run("status", "sales", "--lake", folder).out
+    assert "query" in out
+    assert "SELECT id FROM orders" in out
+
+
+def test_status_tells_failures(run: Run, catalog: Writer, folder: Path) -> None:
+    table = catalog.find("default.sales")
+    assert table is not None
+    catalog.update_table(table.id, consecutive_errors=2, last_error="division by zero\ndetail: x")
+    assert "failed 2 times: division by zero" in run("status", "--lake", folder).out
+
+
+def test_history(run: Run, catalog: Writer, folder: Path) -> None:
+    done = run("history", "--lake", folder)
+    assert len(done.out.splitlines()) == 3
+    assert "OK" in done.out
+    assert "DIFFERENTIAL" in done.out
+    assert "1,200" in done.out
+    assert "few rows changed" in done.out
+    assert len(run("history", "sales", "--lake", folder).out.splitlines()) == 2
+    assert len(run("history", "-n", "1", "--lake", folder).out.splitlines()) == 2
+    rows = run("history", "sales", "--lake", folder, "--json").json
+    assert (rows[0]["rows_inserted"], rows[0]["change_rows"]) == (1200, 9)
+
+
+def test_graph(run: Run, catalog: Writer, folder: Path) -> None:
+    assert run("graph", "--lake", folder).out.splitlines() == [
+        "orders", "└─ sales [AUTO, 1m]", "   └─ big [AUTO, SUSPENDED]",
+    ]  # fmt: skip
+    assert run("graph", "--mermaid", "--lake", folder).out.startswith("graph LR")
+    drawn = run("graph", "--json", "--lake", folder).json
+    assert {"source": "sales", "target": "big"} in drawn["edges"]
+
+
+def test_a_mistyped_name_is_suggested(run: Run, catalog: Writer, folder: Path) -> None:
+    for command in ("status", "history"):
+        done = run(command, "salse", "--lake", folder)
+        assert done.code == 1
+        assert done.err.splitlines() == [
+            "error: stream table salse does not exist",
+            "hint: did you mean sales? there are: big, sales",
+        ]
+
+
+def test_an_empty_catalog(run: Run, catalog: Writer, folder: Path) -> None:
+    catalog.remove_tables([table.id for table in catalog.tables()])
+    assert run("status", "--lake", folder).out == "no stream tables yet\n"
+    assert run("status", "--lake", folder, "--json").json == []
+    assert run("history", "--lake", folder).out == "no refresh yet\n"
+    assert run("graph", "--lake", folder).out == "(no stream tables)\n"
+
+
+_PROGRAM = """
+import sys
+from runnel.cli.main import app
+try:
+    app(sys.argv[1:])
+except SystemExit as end:
+    assert not end.code, end.code
+heavy = {"pyspark", "py4j", "networkx", "sqlglot", "sqlalchemy", "rich", "deltalake", "pyarrow"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", ["status", "history", "graph"])
+def test_nothing_heavy_is_imported_and_it_is_quick(
+    catalog: Writer, folder: Path, command: str
+) -> None:
+    # Processor time, because the machine may be busy; there is nothing to wait for.
+    times = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", _PROGRAM, command, "--lake", folder],
+            check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(times) < 0.5
