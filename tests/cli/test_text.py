@@ -21,9 +21,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Standard output as a terminal of 60 columns."""
+    """Standard output as a terminal of 60 columns, from here to the end of the test."""
     made = Terminal()
     monkeypatch.setattr("sys.stdout", made)
     monkeypatch.setenv("COLUMNS", "60")
@@ -37,9 +36,8 @@ def test_a_table_is_aligned() -> None:
     assert shown.splitlines() == ["name    rows", "a          1", "größer"]
 
 
-def test_a_terminal_wraps_the_last_column(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_wraps_the_last_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
     lines = text.table(["a", "reason"], [["x" * 20, "word " * 20]]).splitlines()
     assert len(lines) > 2
@@ -47,7 +45,8 @@ def test_a_terminal_wraps_the_last_column(
     assert lines[2].startswith(" " * 22 + "word")
 
 
-def test_colours_only_in_a_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_only_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch)
     assert "\033[32mOK\033[0m" in text.table(["result"], [["OK"]])
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\033" not in text.table(["result"], [["OK"]])
@@ -65,21 +64,23 @@ def test_rows_for_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     show(rows((1, "x"), (None, None), more=1200))
     out, err = capsys.readouterr()
     assert out.splitlines() == ["   a  b", "   1  x", "NULL  NULL"]
-    assert err == "(2 rows, and 1,200 more (see --limit))\n"
+    assert err == "(2 of 1,202 rows, see --limit)\n"
 
 
-def test_rows_in_a_terminal(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
     show(rows((1, "[bold]x"), (2, None)), seconds=1.5)
-    shown = terminal.getvalue()
+    shown = screen.getvalue()
     assert "╭" in shown
     assert "[bold]x" in shown
     assert "NULL" in shown
 
 
-def test_wide_rows_are_shown_upright(terminal: Terminal) -> None:
+def test_wide_rows_are_shown_upright(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
     names = tuple(f"column {i}" for i in range(20))
     show(Answer(columns=names, types=("int",) * 20, rows=(tuple(range(20)),)))
-    assert "column 19  19\n" in terminal.getvalue()
+    assert "column 19  19\n" in screen.getvalue()
 
 
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ def main(path: str, operation: str) -> None:
             case "full":
                 lake.refresh("doomed_full")
             case "create":
-                lake.create_stream_table("fresh", QUERY)
+                lake.create_stream_table("fresh", QUERY, refresh_mode="DIFFERENTIAL")
             case "alter":
                 lake.alter_stream_table("doomed", query=OTHER)
             case "drop":

@@ -133,8 +133,8 @@ def _size(answer: Answer) -> str:
     shown = len(answer.rows)
     if answer.more == 0:
         return f"{shown:,} row{'' if shown == 1 else 's'}"
-    rest = "more" if answer.more is None else f"{answer.more:,} more"
-    return f"{shown:,} rows, and {rest} (see --limit)"
+    shown_of = "more" if answer.more is None else f"{shown + answer.more:,}"
+    return f"{shown:,} of {shown_of} rows, see --limit"
 
 
 def _cell(value: Any) -> str:

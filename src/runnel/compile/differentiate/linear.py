@@ -32,10 +32,15 @@ def change_scan(emitter: Emitter, node: Scan) -> str | None:
         return None
     sql = f"SELECT {_scanned(node)} FROM {change_of(node.source)}"
     purpose = f"change of {node.source}"
-    if node.source not in emitter.growing and all(is_groupable(c.type) for c in node.columns):
+    if node.source not in emitter.growing and all(_can_be_netted(c.type) for c in node.columns):
         sql, purpose = _netted(node, sql), f"{purpose}, netted"
     bound = f"change:{node.source}"
     return emitter.add("change", purpose, sql, node.columns, bound=bound)
+
+
+def _can_be_netted(type_: str) -> bool:
+    # The text of a struct or array that holds floats does not tell all its values apart.
+    return type_ in ("float", "double") or (is_groupable(type_) and not has_floats(type_))
 
 
 def _netted(node: Scan, sql: str) -> str:
