@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,15 +78,27 @@ def opened(place: Place, spark_conf: dict[str, str] | None = None) -> Iterator[L
     gc.enable()
     # Py4J logs each interrupted call with its traceback; what went wrong is told by the error.
     logging.getLogger().addHandler(logging.NullHandler())
-    with connect(place.folder, catalog=place.catalog, spark_conf=spark_conf) as lake:
-        try:
+    try:
+        with connect(place.folder, catalog=place.catalog, spark_conf=spark_conf) as lake:
             yield lake
-        except Exception as error:
-            if not _is_from_spark(error):
-                raise
-            from runnel.lake.translate import translate
+    except KeyboardInterrupt:
+        _end_children()
+        raise
+    except Exception as error:
+        if not _is_from_spark(error):
+            raise
+        from runnel.lake.translate import translate
 
-            raise translate(error) from error
+        raise translate(error) from error
+
+
+def _end_children() -> None:
+    """End a JVM that was interrupted while it started: nothing else would ever stop it."""
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.terminate()
 
 
 def start_spark(lake: Lake) -> None:
