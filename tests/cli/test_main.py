@@ -132,9 +132,12 @@ def test_interrupted_is_130(
 
     monkeypatch.setattr("runnel.api.Lake.refresh", interrupted)
     monkeypatch.setattr("runnel.api.Lake.close", close)
+    # The JVM of the shared session is a child of this process, too.
+    monkeypatch.setattr("runnel.cli.place._end_children", lambda: closed.append("children"))
     done = run("refresh", "--lake", folder)
     assert (done.code, done.out, done.err) == (130, "", "interrupted\n")
-    assert len(closed) == 1
+    assert len(closed) == 2
+    assert closed[1] == "children"
 
 
 def test_an_error_is_told_without_traceback(

@@ -79,7 +79,7 @@ GROUP BY c.city""",
         "DIFFERENTIAL",
     ),
     Shown(
-        "totals_by_category",
+        "category_totals",
         "on top of sold_lines",
         """SELECT category, tariff, COUNT(*) AS lines, SUM(amount) AS total
 FROM sold_lines GROUP BY category, tariff""",
@@ -103,7 +103,7 @@ ROUNDS: tuple[Round, ...] = (
     Round(
         "Inserts: 80 new orders",
         "Each refresh reads only the new rows and joins them with what they refer to; "
-        "totals_by_category reads only what changed in sold_lines.",
+        "category_totals reads only what changed in sold_lines.",
         (
             f"INSERT INTO orders SELECT id, CAST(pmod(id, {CUSTOMERS}) AS BIGINT) + 1, "
             f"DATE '2026-01-01', 'open' FROM {_NEW}",

@@ -19,7 +19,8 @@ from runnel.lake.reading import is_plain, read_version, scan_files, union_all
 from runnel.model.frontier import Pin
 from runnel.model.names import quote
 
-CHANGE_WEIGHT = "__w"
+# Inside this module; no user column is likely to be called so.
+CHANGE_WEIGHT = "__runnel_weight"
 _CHANGE_TYPE = "_change_type"
 _WEIGHT_OF_CHANGE = (
     f"CASE WHEN {_CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
@@ -97,9 +98,10 @@ def inspect(log: DeltaLog, old: Pin, new_version: int, columns: Iterable[str]) -
 
 
 def read_changes(
-    spark: SparkSession, log: DeltaLog, after: int, upto: int, columns: Sequence[str]
-) -> DataFrame:
-    """The changed rows over (after, upto]: the columns asked for and `__w`, not netted."""
+    spark: SparkSession, log: DeltaLog, after: int, upto: int, columns: Sequence[str],
+    weight: str = "__w",
+) -> DataFrame:  # fmt: skip
+    """The changed rows over (after, upto]: the columns asked for and their weight, not netted."""
     commits = log.commits(after, upto)
     match _way(log, after, upto, commits):
         case Way.FILES:
@@ -111,7 +113,8 @@ def read_changes(
             frames = [new.withColumn(CHANGE_WEIGHT, sf.lit(1).cast("bigint"))]
             frames.append(old.withColumn(CHANGE_WEIGHT, sf.lit(-1).cast("bigint")))
     wanted = [sf.col(quote(name)).alias(name) for name in columns]
-    return union_all([frame.select(*wanted, CHANGE_WEIGHT) for frame in frames])
+    wanted.append(sf.col(CHANGE_WEIGHT).alias(weight))
+    return union_all([frame.select(*wanted) for frame in frames])
 
 
 def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> ChangeInfo:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from runnel.catalog import Source, StreamTable
-from runnel.compile.program import STATE, TOKEN, W
+from runnel.compile.program import STATE, TOKEN, weight_of
 from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
 from runnel.lake.frames import DataFrame, F, SparkSession
-from runnel.lake.reading import read_version
+from runnel.lake.reading import columns_of, read_version
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.frontier import Pin
 from runnel.model.names import quote
@@ -77,7 +77,7 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
         frame = shown(frame, table.layout)
     else:
         frame = pinned_table(bound, source, pin)
-        frame = frame.withColumn(W, F.lit(1).cast("bigint"))
+        frame = frame.withColumn(weight_of(frame.columns), F.lit(1).cast("bigint"))
     bound.view(f"new:{source.key}", frame)
 
 
@@ -102,9 +102,11 @@ def bind_change(bound: Binding, window: Window) -> None:
         )
     else:
         log = bound.workspace.log(source.location or "")
+        names = [c.name for c in columns_of(log.snapshot(window.new.version))]
         frame = read_changes(
-            bound.spark, log, window.old.version, window.new.version, source.columns
-        )
+            bound.spark, log, window.old.version, window.new.version, source.columns,
+            weight_of(names),
+        )  # fmt: skip
     bound.view(f"change:{source.key}", frame)
 
 
@@ -119,7 +121,8 @@ def shown(frame: DataFrame, layout: Layout) -> DataFrame:
     if layout.visible_when is not None:
         frame = frame.where(layout.visible_when)
     items = [f"{sql} AS {quote(column.name)}" for column, sql in layout.visible]
-    return frame.selectExpr(*items, f"{WEIGHT} AS {W}")
+    weight = weight_of(column.name for column, _ in layout.visible)
+    return frame.selectExpr(*items, f"{WEIGHT} AS {weight}")
 
 
 def upstream_of(workspace: Workspace, source: Source, pin: Pin) -> StreamTable:

@@ -1,0 +1,103 @@
+"""The real command in a real terminal: the prompt, Ctrl-C, Ctrl-D; slow, because Spark starts."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+_PATIENCE = 120.0
+
+
+class Screen:
+    """A process on a terminal; waits for what it should show."""
+
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+        self.process = process
+        self._terminal = terminal
+        self._seen = ""
+
+    def wait_for(self, text: str) -> str:
+        """Read until a text appears; what came up to it is returned and not seen again."""
+        deadline = time.monotonic() + _PATIENCE
+        while text not in self._seen:
+            assert time.monotonic() < deadline, f"no {text!r} in {self._seen!r}"
+            if select.select([self._terminal], [], [], 1)[0]:
+                self._seen += os.read(self._terminal, 65536).decode(errors="replace")
+        found, _, self._seen = self._seen.partition(text)
+        return found + text
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[Screen]:
+    mine, theirs = pty.openpty()
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "100",
+        "XDG_STATE_HOME": str(folder), "RUNNEL_MASTER": "local[2]",
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "runnel.cli.main", *arguments, "--lake", folder / "lake"],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield Screen(process, mine)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(mine)
+
+
+def interrupt(screen: Screen) -> None:
+    # As a terminal does it: to the whole foreground group, the JVM included.
+    os.killpg(screen.process.pid, 2)
+
+
+def test_a_conversation(tmp_path: Path) -> None:
+    with started(tmp_path, "sql") as screen:
+        assert "starting Spark" in screen.wait_for("runnel> ")
+        screen.type("SELECT 40 +\n 2 AS answer;\n")
+        assert "42" in screen.wait_for("(1 row, ")
+        screen.wait_for("runnel> ")
+        screen.type("SELECT nonsense;\n")
+        assert "error: " in screen.wait_for("runnel> ")
+        screen.type("SELECT count(*) FROM range(1000000000000) WHERE sqrt(id) > 3;\n")
+        screen.wait_for("0:00:02")
+        interrupt(screen)
+        assert "Traceback" not in screen.wait_for("(cancelled)")
+        screen.wait_for("runnel> ")
+        screen.type("SELECT 'still here' AS x;\n")
+        screen.wait_for("(1 row, ")
+        screen.wait_for("runnel> ")
+        screen.type("\x04")
+        assert screen.process.wait(_PATIENCE) == 0
+    assert "still here" in (tmp_path / "runnel" / "sql_history").read_text()
+
+
+@pytest.mark.parametrize("when", ["starting Spark", "SELECT count"])
+def test_interrupted_nothing_stays_behind(tmp_path: Path, when: str) -> None:
+    statement = "SELECT count(*) FROM range(1000000000000) WHERE sqrt(id) > 3"
+    with started(tmp_path, "sql", "-e", statement) as screen:
+        screen.wait_for(when)
+        screen.wait_for("0:00:02")
+        children = psutil.Process(screen.process.pid).children(recursive=True)
+        interrupt(screen)
+        assert "Traceback" not in screen.wait_for("interrupted")
+        assert screen.process.wait(_PATIENCE) == 130
+        gone, alive = psutil.wait_procs(children, timeout=_PATIENCE)
+        assert gone
+        assert not alive
