@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from runnel.algebra.nodes import Aggregate, Filter, Node, Project
 from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile.differentiate.state import State, state_of
-from runnel.model.columns import Column, Layout
+from runnel.model.columns import Column, Layout, hashable_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _linear_root(tree: Node, outputs: tuple[Column, ...], names: tuple[str, ...]
     stored = tuple(Column(f"c{i}", column.type) for i, column in enumerate(outputs))
     items = tuple((s, Scalar.column(o.name)) for s, o in zip(stored, outputs, strict=True))
     visible = tuple((Column(name, s.type), s.name) for name, s in zip(names, stored, strict=True))
-    layout = Layout(stored, tuple(s.name for s in stored), visible)
+    layout = Layout(stored, hashable_names(stored), visible)
     return Root(tree, None, items, {}, layout)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,11 @@ class Column:
 
     name: str
     type: str
+
+
+def hashable_names(columns: Iterable[Column]) -> tuple[str, ...]:
+    """The columns that can take part in `__key`: Spark hashes no maps."""
+    return tuple(c.name for c in columns if "map<" not in c.type)
 
 
 @dataclass(frozen=True, slots=True)

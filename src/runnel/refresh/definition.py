@@ -15,7 +15,7 @@ from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import columns_of
 from runnel.lake.typing import SparkTyper, output_schema
-from runnel.model.columns import Column, Layout
+from runnel.model.columns import Column, Layout, hashable_names
 from runnel.model.names import TableName, quote
 from runnel.refresh.workspace import Workspace
 
@@ -39,7 +39,7 @@ class Definition:
             return self.compiled.layout
         stored = tuple(Column(f"c{i}", c.type) for i, c in enumerate(self.columns))
         visible = tuple((c, s.name) for c, s in zip(self.columns, stored, strict=True))
-        return Layout(stored, tuple(s.name for s in stored), visible)
+        return Layout(stored, hashable_names(stored), visible)
 
 
 def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
