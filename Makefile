@@ -34,11 +34,14 @@ java:
 demo: setup ## Run the demo: a small shop, four stream tables, rounds of changes
 	@$(BIN)/runnel demo
 
+# The tests in tests/crash speak Spark Connect, which cannot share a process with a classic session.
 test: setup lint ## Lint, then all tests that are not slow
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --ignore tests/crash $(ARGS)
+	$(BIN)/pytest tests/crash $(ARGS)
 
-test-slow: setup ## The slow tests: Spark Connect, local-cluster, kill -9 at every step
-	$(BIN)/pytest -m slow --timeout 1800 $(ARGS)
+test-slow: setup ## The slow tests: every step file through the lake, two processes at once
+	$(BIN)/pytest --ignore tests/crash -m slow --timeout 1800 $(ARGS)
+	$(BIN)/pytest tests/crash -m slow --timeout 1800 $(ARGS)
 
 lint: $(STAMP) ## ruff format and check, mypy strict, import-linter
 	$(BIN)/ruff format --check src tests scripts bench

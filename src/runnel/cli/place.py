@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 from runnel.errors import NotFound, UserError
 
 if TYPE_CHECKING:
@@ -78,11 +80,12 @@ def opened(place: Place, spark_conf: dict[str, str] | None = None) -> Iterator[L
     gc.enable()
     # Py4J logs each interrupted call with its traceback; what went wrong is told by the error.
     logging.getLogger().addHandler(logging.NullHandler())
+    before = _children()
     try:
         with connect(place.folder, catalog=place.catalog, spark_conf=spark_conf) as lake:
             yield lake
     except KeyboardInterrupt:
-        _end_children()
+        _end(_children() - before)
         raise
     except Exception as error:
         if not _is_from_spark(error):
@@ -92,11 +95,13 @@ def opened(place: Place, spark_conf: dict[str, str] | None = None) -> Iterator[L
         raise translate(error) from error
 
 
-def _end_children() -> None:
-    """End a JVM that was interrupted while it started: nothing else would ever stop it."""
-    import psutil
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
-    for child in psutil.Process().children(recursive=True):
+
+def _end(children: set[psutil.Process]) -> None:
+    """End a JVM that was interrupted while it started: nothing else would ever stop it."""
+    for child in children:
         with suppress(psutil.Error):
             child.terminate()
 
