@@ -15,7 +15,6 @@ from runnel.cli.options import Code
 from runnel.cli.place import Place, opened, start_spark
 from runnel.cli.progress import Update, working
 from runnel.errors import UserError
-from runnel.model.refresh import RefreshAction
 
 if TYPE_CHECKING:
     from runnel.api import Lake
@@ -84,8 +83,8 @@ def _play(lake: Lake, board: Scoreboard) -> None:
             for statement in happening.statements:
                 lake.sql(statement)
             update("refreshing")
-            results = lake.refresh()
-            board.show([_line(lake, result, board, update) for result in results])
+            lines = [_line(lake, result, board, update) for result in lake.refresh()]
+        board.show(lines)
 
 
 def _fill(lake: Lake, update: Update) -> None:
@@ -104,7 +103,7 @@ def _line(lake: Lake, result: RefreshResult, board: Scoreboard, update: Update) 
     from runnel.cli.scoreboard import Line
 
     # With the same sources recomputing would take what it took before.
-    full = board.last_full(result.name) if result.action is RefreshAction.NO_DATA else None
+    full = board.last_full(result.name) if not result.change_rows else None
     if full is None:
         update(f"recomputing {result.name} in full, to compare the time")
         full = _recompute(lake, result.name)

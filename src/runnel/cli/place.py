@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from runnel.errors import NotFound, UserError
 
 if TYPE_CHECKING:
+    import psutil
+
     from runnel.api import Lake
     from runnel.catalog import Questions
 
@@ -96,11 +96,15 @@ def opened(place: Place, spark_conf: dict[str, str] | None = None) -> Iterator[L
 
 
 def _children() -> set[psutil.Process]:
+    import psutil
+
     return set(psutil.Process().children(recursive=True))
 
 
 def _end(children: set[psutil.Process]) -> None:
     """End a JVM that was interrupted while it started: nothing else would ever stop it."""
+    import psutil
+
     for child in children:
         with suppress(psutil.Error):
             child.terminate()
