@@ -133,7 +133,7 @@ def test_interrupted_is_130(
     monkeypatch.setattr("runnel.api.Lake.refresh", interrupted)
     monkeypatch.setattr("runnel.api.Lake.close", close)
     # The JVM of the shared session is a child of this process, too.
-    monkeypatch.setattr("runnel.cli.place._end_children", lambda: closed.append("children"))
+    monkeypatch.setattr("runnel.cli.place._end", lambda new: closed.append("children"))
     done = run("refresh", "--lake", folder)
     assert (done.code, done.out, done.err) == (130, "", "interrupted\n")
     assert len(closed) == 2
