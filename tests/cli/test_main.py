@@ -136,7 +136,8 @@ def test_interrupted_is_130(
     monkeypatch.setattr("runnel.cli.place._end", lambda new: closed.append("children"))
     done = run("refresh", "--lake", folder)
     assert (done.code, done.out, done.err) == (130, "", "interrupted\n")
-    assert len(closed) == 1
+    assert len(closed) == 2
+    assert closed[1] == "children"
 
 
 def test_an_error_is_told_without_traceback(

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from runnel.cli.scoreboard import Line, Scoreboard
     from runnel.model.results import RefreshResult
 
-# A minute is too short for Java's optimising compiler and its parallel collector to pay.
+# A minute is too short for Java's optimising compiler, its parallel collector and Spark's
+# adaptive planning to pay.
 _QUICK_START = {
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC "
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 "
+    "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
