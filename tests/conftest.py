@@ -32,3 +32,15 @@ def spark(lake_folder: Path) -> Iterator[SparkSession]:
     yield session.spark
     if session.is_owned:
         session.spark.stop()
+
+
+@pytest.fixture
+def clean_names(spark: SparkSession) -> Iterator[None]:
+    """Whatever a test creates in Spark's catalog is dropped again."""
+    yield
+    for row in spark.sql("SHOW VIEWS IN default").collect():
+        if not row["isTemporary"]:
+            spark.sql(f"DROP VIEW IF EXISTS default.`{row['viewName']}`")
+    for row in spark.sql("SHOW TABLES IN default").collect():
+        if not row["isTemporary"]:
+            spark.sql(f"DROP TABLE IF EXISTS default.`{row['tableName']}`")

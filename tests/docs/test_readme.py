@@ -17,7 +17,9 @@ _README = (Path(__file__).parent.parent.parent / "README.md").read_text()
 _BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
 
-def test_the_tour(spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tour(
+    spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean_names: None
+) -> None:
     connect = runnel.connect
     monkeypatch.setattr(runnel, "connect", lambda path: connect(tmp_path / path, spark=spark))
     names: dict[str, object] = {}

@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    """Empty; whatever a test creates in Spark's catalog is dropped again."""
+def lake(spark: SparkSession, tmp_path: Path, clean_names: None) -> Iterator[Lake]:
+    """Empty."""
     with runnel.connect(tmp_path / "lake", spark=spark) as made:
         yield made
-    for row in spark.sql("SHOW VIEWS IN default").collect():
-        if not row["isTemporary"]:
-            spark.sql(f"DROP VIEW IF EXISTS default.`{row['viewName']}`")
-    for row in spark.sql("SHOW TABLES IN default").collect():
-        if not row["isTemporary"]:
-            spark.sql(f"DROP TABLE IF EXISTS default.`{row['tableName']}`")

@@ -34,8 +34,8 @@ CommentOption = Annotated[str | None, typer.Option("--comment", help="A note abo
 
 
 def create(
-    name: Annotated[str, typer.Argument(help="The new table.")],
-    query: Annotated[str | None, typer.Argument(help="Its query.", metavar="[SQL]")] = None,
+    name: Annotated[str, typer.Argument(help="The new table.", metavar="NAME")],
+    query: Annotated[str | None, typer.Argument(help="Its query.", metavar="SQL")] = None,
     file: QueryFile = None,
     schedule: ScheduleOption = None,
     mode: ModeOption = None,
@@ -43,8 +43,12 @@ def create(
     initialize: Annotated[
         bool, typer.Option("--initialize/--no-initialize", help="Fill it now, or at a refresh.")
     ] = True,
-    or_replace: Annotated[bool, typer.Option(help="Replace a table of that name.")] = False,
-    if_not_exists: Annotated[bool, typer.Option(help="Leave a table of that name.")] = False,
+    or_replace: Annotated[
+        bool, typer.Option("--or-replace", help="Replace a table of that name.")
+    ] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Leave a table of that name.")
+    ] = False,
     lake: LakeOption = None,
     catalog: CatalogOption = None,
 ) -> None:
@@ -64,8 +68,8 @@ def create(
 
 
 def alter(
-    name: Annotated[str, typer.Argument(help="The stream table.")],
-    query: Annotated[str | None, typer.Argument(help="A new query.", metavar="[SQL]")] = None,
+    name: Annotated[str, typer.Argument(help="The stream table.", metavar="NAME")],
+    query: Annotated[str | None, typer.Argument(help="A new query.", metavar="SQL")] = None,
     file: QueryFile = None,
     schedule: ScheduleOption = None,
     unschedule: Annotated[
@@ -105,7 +109,7 @@ def alter(
 
 
 def drop(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The stream tables.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="The stream tables.")],
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Also drop the tables that read them.")
     ] = False,

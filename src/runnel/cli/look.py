@@ -17,7 +17,10 @@ _NONE = "no stream tables yet"
 
 def status(
     name: Annotated[
-        str | None, typer.Argument(help="Everything about this table; else all, one line each.")
+        str | None,
+        typer.Argument(
+            help="Everything about this table; else all, one line each.", metavar="NAME"
+        ),
     ] = None,
     lake: LakeOption = None,
     catalog: CatalogOption = None,
@@ -37,7 +40,9 @@ def status(
 
 
 def history(
-    name: Annotated[str | None, typer.Argument(help="The stream table; else all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The stream table; else all.", metavar="NAME")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many attempts.")] = 20,
     lake: LakeOption = None,
     catalog: CatalogOption = None,

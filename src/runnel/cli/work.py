@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NONE = "no stream tables yet"
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="The stream tables; else all.")
+    list[str] | None, typer.Argument(metavar="NAME", help="The stream tables; else all.")
 ]
 
 
@@ -106,7 +106,7 @@ def compact(
 
 
 def explain(
-    name: Annotated[str | None, typer.Argument(help="The stream table.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The stream table.", metavar="NAME")] = None,
     query: Annotated[
         str | None,
         typer.Option("--query", "-q", help="A query, instead of a table.", metavar="SQL"),
