@@ -40,6 +40,9 @@ def refresh_table(workspace: Workspace, table_id: str, frontier: Frontier) -> Re
             result = _attempt(workspace, table, frontier, start, lease.check)
         except Exception as error:
             raise _fail(workspace, table, attempt, error, perf_counter() - start) from error
+        except BaseException:
+            workspace.catalog.finish_attempt(attempt, states.Outcome.INTERRUPTED)
+            raise
         _finish(workspace, table, attempt, result)
         return result
 

@@ -15,6 +15,7 @@ _ROWS_PER_SECOND_FULL = 1_500_000
 _ROWS_PER_SECOND_SCAN = 15_000_000
 _ROWS_PER_SECOND_CHANGE = 150_000
 _RECENT = 5
+_WINDOW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,14 @@ class Prediction:
 
 def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Prediction:
     """Model both ways; each is scaled by the median of actual / modelled of recent refreshes."""
-    attempts = list(history)
+    # Only the newest few: one slow sample must not keep the other way away for ever.
+    attempts = list(history)[:_WINDOW]
     differential, measured_d = _scale(attempts, RefreshAction.DIFFERENTIAL)
     full, measured_f = _scale(attempts, RefreshAction.FULL)
     if not measured_d:
         differential = full
+    elif not measured_f:
+        full = differential
     return Prediction(
         differential * model_differential(change_rows, total_rows),
         full * model_full(total_rows),

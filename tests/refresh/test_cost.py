@@ -1,0 +1,46 @@
+"""Predictions: a model, corrected by what recent refreshes took, and never stuck on an old sample."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from runnel.catalog import Attempt
+from runnel.model.refresh import Outcome, RefreshAction
+from runnel.refresh.cost import model_differential, model_full, predict
+
+
+def attempt(action: RefreshAction, seconds: float, model: float) -> Attempt:
+    now = datetime.now(UTC)
+    return Attempt(
+        id=1, table_id="t", table_name="t", started_at=now, finished_at=now, outcome=Outcome.OK,
+        action=action, reason="", rows_inserted=0, rows_deleted=0, change_rows=0, seconds=seconds,
+        phases={}, predicted={"model": model}, data_timestamp=now, frontier=None, epoch=1,
+        error=None, error_code=None, owner="me",
+    )  # fmt: skip
+
+
+def test_without_history_the_model_speaks() -> None:
+    prediction = predict(1_000, 10_000_000, [])
+    assert not prediction.is_measured
+    assert prediction.differential == model_differential(1_000, 10_000_000)
+    assert prediction.full == model_full(10_000_000) > prediction.differential
+
+
+def test_measurements_correct_both_ways() -> None:
+    history = [
+        attempt(RefreshAction.DIFFERENTIAL, 2.0, 1.0),
+        attempt(RefreshAction.FULL, 0.5, 1.0),
+    ]
+    prediction = predict(100, 1_000_000, history)
+    assert prediction.is_measured
+    assert prediction.differential == 2.0 * model_differential(100, 1_000_000)
+    assert prediction.full == 0.5 * model_full(1_000_000)
+
+
+def test_a_slow_differential_is_tried_again_after_a_while() -> None:
+    slow = attempt(RefreshAction.DIFFERENTIAL, 100.0, 1.0)
+    full = attempt(RefreshAction.FULL, 1.0, 1.0)
+    soon = predict(100, 1_000_000, [full, slow])
+    assert soon.differential > soon.full
+    later = predict(100, 1_000_000, [full] * 8 + [slow])
+    assert later.differential < later.full
