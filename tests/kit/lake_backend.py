@@ -51,11 +51,13 @@ class LakeBackend:
         """Deletes as one rewriting commit, then inserts as one append, for each table."""
         for name in dict.fromkeys(c.table.lower() for c in changes):
             own = [c for c in changes if c.table.lower() == name]
-            gone = [c.old for c in own if c.old is not None]
             come = [c.new for c in own if c.new is not None]
-            for row in gone:
-                remove_one(self.rows[name], row)
-            self.rows[name].extend(come)
+            gone = any(c.old is not None for c in own)
+            for change in own:
+                if change.old is not None:
+                    remove_one(self.rows[name], change.old)
+                if change.new is not None:
+                    self.rows[name].append(change.new)
             if gone:
                 self._overwrite(self.specs[name], self.rows[name])
             else:
