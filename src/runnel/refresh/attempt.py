@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from time import perf_counter
 
@@ -102,7 +103,11 @@ def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
 
 
 def _attempt(
-    workspace: Workspace, table: StreamTable, frontier: Frontier, start: float, check: object
+    workspace: Workspace,
+    table: StreamTable,
+    frontier: Frontier,
+    start: float,
+    check: Callable[[], None],
 ) -> RefreshResult:
     reach("refresh.before_plan")
     planning = perf_counter()
@@ -111,7 +116,7 @@ def _attempt(
         table = rebuild_definition(workspace, table)
         plan = RefreshPlan(table, plan.action, plan.reason, frontier, plan.windows, plan.predicted)
     planned = perf_counter() - planning
-    check()  # type: ignore[operator]
+    check()
     outcome = execute(workspace, plan)
     outcome.phases = {"planning": planned, **outcome.phases}
     reach("refresh.before_record")

@@ -92,21 +92,17 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
             f"stream table {name} already exists",
             hint="use CREATE OR REPLACE, IF NOT EXISTS, or another name",
         )
-    kind = describe(workspace.spark, name).kind
+    info = describe(workspace.spark, name)
+    kind = info.kind
     if kind is TableKind.MISSING:
         return
-    if kind is TableKind.VIEW and _is_stale_readout(workspace, name):
+    # A readout view whose table another process dropped gives its name back.
+    if kind is TableKind.VIEW and str(workspace.traces_path) in (info.view_text or ""):
         return
     raise AlreadyExists(
         f"{name} is already the name of a {'view' if kind is TableKind.VIEW else 'table'}",
         hint="choose another name, or drop it first",
     )
-
-
-def _is_stale_readout(workspace: Workspace, name: TableName) -> bool:
-    """A readout view whose table another process dropped."""
-    text = describe(workspace.spark, name).view_text or ""
-    return str(workspace.traces_path) in text
 
 
 def _fill(
