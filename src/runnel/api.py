@@ -193,7 +193,6 @@ class Lake:
         readers = downstream(tables.values(), target.key)
         doomed = [table, *(tables[k] for k in sorted(readers))] if cascade else [table]
         drop_tables(self._workspace, doomed)
-        self._keeper.sync_if_open()
         self._keeper.retract([t.name for t in doomed])
         return tuple(str(t.name) for t in doomed)
 
