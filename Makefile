@@ -39,9 +39,11 @@ test: setup lint ## Lint, then all tests that are not slow
 	$(BIN)/pytest --ignore tests/crash $(ARGS)
 	$(BIN)/pytest tests/crash $(ARGS)
 
-test-slow: setup ## The slow tests: every step file through the lake, two processes at once
+test-slow: setup ## The slow tests: every step file on the lake, a Connect server, a local cluster, two processes
 	$(BIN)/pytest --ignore tests/crash -m slow --timeout 1800 $(ARGS)
 	$(BIN)/pytest tests/crash -m slow --timeout 1800 $(ARGS)
+	RUNNEL_TEST_MASTER=connect $(BIN)/pytest tests/refresh --timeout 1800 $(ARGS)
+	RUNNEL_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/pytest tests/refresh --timeout 1800 $(ARGS)
 
 lint: $(STAMP) ## ruff format and check, mypy strict, import-linter
 	$(BIN)/ruff format --check src tests scripts bench

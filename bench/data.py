@@ -7,6 +7,7 @@ from runnel.api import Lake
 CUSTOMERS = 1_000_000
 PRODUCTS = 1_000
 GROUPS = 50_000
+CITIES = 50_000
 
 
 def create(lake: Lake, rows: int) -> None:
@@ -17,12 +18,12 @@ def create(lake: Lake, rows: int) -> None:
         "CREATE TABLE sales (id BIGINT, customer BIGINT, product INT, bucket INT, quantity INT, "
         "amount DECIMAL(12,2), day DATE) USING delta"
     )
-    lake.sql("CREATE TABLE customers (id BIGINT, name STRING, segment INT) USING delta")
+    lake.sql("CREATE TABLE customers (id BIGINT, name STRING, segment INT, city INT) USING delta")
     lake.sql("CREATE TABLE products (id INT, label STRING, price DECIMAL(12,2)) USING delta")
     lake.sql(f"INSERT INTO sales {sale_rows(f'range({rows})', customers, groups)}")
     lake.sql(
-        "INSERT INTO customers SELECT id, concat('customer ', id), CAST(pmod(id, 25) AS INT) "
-        f"FROM range({customers})"
+        "INSERT INTO customers SELECT id, concat('customer ', id), CAST(pmod(id, 25) AS INT), "
+        f"CAST(pmod(xxhash64(id), {min(CITIES, customers // 20)}) AS INT) FROM range({customers})"
     )
     lake.sql(
         "INSERT INTO products SELECT CAST(id AS INT), concat('product ', id), "
@@ -58,7 +59,7 @@ def change(lake: Lake, rows: int, share: float, round_: int) -> int:
     )
     few = max(1, int(customers * share * 0.05))
     lake.sql(
-        f"UPDATE customers SET segment = pmod(segment + 1, 25) "
+        f"UPDATE customers SET segment = pmod(segment + 1, 25), city = city + 1 "
         f"WHERE pmod(xxhash64(id, {round_}), {customers}) < {few}"
     )
     return changed

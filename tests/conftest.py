@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,15 +21,25 @@ def lake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(lake_folder: Path) -> Iterator[SparkSession]:
-    """The one Spark session of a test run."""
+    """The one Spark session of a test run; RUNNEL_TEST_MASTER is a master, or `connect`."""
+    master = os.environ.get("RUNNEL_TEST_MASTER", "local[2]")
+    if master != "connect":
+        yield from _session(lake_folder, master)
+        return
+    from kit.connect_server import ConnectServer
+
+    with ConnectServer(lake_folder) as server:
+        yield from _session(lake_folder, server.url)
+
+
+def _session(folder: Path, master: str) -> Iterator[SparkSession]:
     from runnel.lake.session import open_session
 
-    conf = {
-        "spark.master": "local[2]",
-        "spark.driver.memory": "2g",
-        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    }
-    session = open_session(lake_folder, conf)
+    conf = {"spark.master": master}
+    if not master.startswith("sc://"):
+        conf["spark.driver.memory"] = "2g"
+        conf["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
+    session = open_session(folder, conf)
     yield session.spark
     if session.is_owned:
         session.spark.stop()

@@ -9,7 +9,7 @@ import pytest
 from kit.typer import RuleTyper
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery, compile_query
-from runnel.compile.program import Program, Step
+from runnel.compile.program import Keep, Program, Step
 from runnel.model.columns import Column
 
 
@@ -31,13 +31,13 @@ def _reads(program: Program) -> Counter[str]:
         for token in step.reads:
             if not token.startswith("step:"):
                 found[token] += 1
-            elif not (inner := program.step(token.removeprefix("step:"))).materialize:
+            elif (inner := program.step(token.removeprefix("step:"))).keep is Keep.NEVER:
                 found += of(inner)
         return found
 
     total: Counter[str] = Counter()
     for step in program.steps:
-        if step.materialize or step is program.output:
+        if step.keep is not Keep.NEVER or step is program.output:
             total += of(step)
     return total
 

@@ -35,6 +35,7 @@ POINTS = {
     "alter": ("alter.before_catalog", "alter.after_catalog"),
     "drop": ("drop.before_catalog", "drop.after_catalog"),
     "compact": ("trace.compact.written", "trace.compact.committed"),
+    "merge": ("trace.merge.written", "trace.merge.committed"),
 }  # fmt: skip
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 

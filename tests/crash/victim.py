@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import runnel
+from runnel.refresh.compaction import merge_table
 
 QUERY = "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
@@ -25,6 +26,10 @@ def main(path: str, operation: str) -> None:
                 lake.drop_stream_table("doomed")
             case "compact":
                 lake.compact("doomed")
+            case "merge":
+                table = lake._workspace.catalog.find("default.doomed")
+                assert table is not None
+                merge_table(lake._workspace, table, wait=0)
     print("survived")
 
 

@@ -31,6 +31,13 @@ def comparable(value: Any) -> Any:
     return value
 
 
+def plain(value: Any) -> Any:
+    """A comparable scalar as the value it stands for."""
+    if isinstance(value, tuple) and value[:1] == ("bool",):
+        return value[1]
+    return float("nan") if value == ("nan",) else value
+
+
 def remove_one(rows: list[Row], old: Row) -> None:
     """Take one copy of a row away; NaN equals itself here."""
     place = [comparable(row) for row in rows].index(comparable(old))

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from kit.bags import Bag, Row, bag, literal, netted
+from kit.bags import Bag, Row, bag, literal, netted, plain
 from kit.dialect import duck_type, replace_words, transpile
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery
-from runnel.compile.program import TOKEN, Program, Step, weight_of
+from runnel.compile.program import TOKEN, Keep, Program, Step, weight_of
 from runnel.model.columns import Column
 from runnel.model.names import TableName
 
@@ -128,6 +128,12 @@ class DuckQuery:
             f"CREATE OR REPLACE TABLE k_trace ({columns}, __weight BIGINT, __epoch BIGINT)"
         )
 
+    def set_round(self, number: int) -> None:
+        self.sources.set_round(number)
+
+    def oracle(self, sql: str) -> Bag:
+        return oracle(self.con, sql)
+
     def initialize(self) -> None:
         """Fill the trace from `full()`."""
         self.append(self.full(), self.epoch)
@@ -154,7 +160,7 @@ class DuckQuery:
         """Append an epoch: copies as rows of weight 1, deletes with their total."""
         values = []
         for row, weight in change.items():
-            cells = ",".join(map(literal, (_plain(v) for v in row)))
+            cells = ",".join(map(literal, map(plain, row)))
             cells += "," if cells else ""
             copies = (
                 [f"({cells}1,{epoch})"] * weight if weight > 0 else [f"({cells}{weight},{epoch})"]
@@ -217,7 +223,7 @@ class DuckQuery:
                 sql = self._text(step.sql)
                 if step.only_if:
                     sql = f"SELECT * FROM ({sql}) WHERE EXISTS (FROM k_step_{step.only_if})"
-                kept = " MATERIALIZED" if step.materialize else ""
+                kept = " MATERIALIZED" if step.keep is not Keep.NEVER else ""
                 parts.append(f"k_step_{step.name} AS{kept} ({sql})")
             output = self._output(f"k_step_{program.output.name}")
             self._statements[id(program)] = f"WITH {', '.join(parts)} {output}"
@@ -235,7 +241,7 @@ class DuckQuery:
             sql = in_place(self._text(step.sql))
             if step.only_if and not self._has_rows(in_place(f"k_step_{step.only_if}")):
                 sql = _empty(step)
-            if step.materialize:
+            if step.keep is not Keep.NEVER:
                 self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             else:
                 inline[name] = f"({sql})"
@@ -270,9 +276,3 @@ def _empty(step: Step) -> str:
 
 def _weighted(rows: Iterable[Row]) -> Bag:
     return netted((next(iter(bag([row[:-1]]))), row[-1]) for row in rows)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple) and value[:1] == ("bool",):
-        return value[1]
-    return float("nan") if value == ("nan",) else value

@@ -134,8 +134,10 @@ def test_a_negative_total_never_shows(spark: SparkSession, trace: Trace) -> None
 
 def test_replace_starts_history_again(spark: SparkSession, trace: Trace) -> None:
     filled(trace, spark)
+    rows = sum(bag(trace.readout(spark)).values())
+    assert rows > 0
     stats = trace.replace(spark, weighted(spark, "(9, 'q', 2)"), 4, {"e": 4})
-    assert (stats.rows_inserted, stats.rows_deleted) == (2, 0)
+    assert (stats.rows_inserted, stats.rows_deleted) == (2, rows)
     assert bag(trace.readout(spark)) == {(9, "q"): 2}
     last = trace.last_commit()
     assert last is not None
@@ -144,6 +146,38 @@ def test_replace_starts_history_again(spark: SparkSession, trace: Trace) -> None
         trace.contents(spark, 3)
     with pytest.raises(HistoryLost):
         trace.window(spark, 3, 4)
+
+
+def test_merging_keeps_every_epoch_apart(spark: SparkSession, trace: Trace) -> None:
+    filled(trace, spark)
+    epochs = [bag(trace.readout(spark, epoch)) for epoch in (1, 2, 3)]
+    window = bag(trace.window(spark, 1, 3))
+    assert trace.small_files(3) > 1
+    assert trace.merge(spark)
+    assert trace.small_files(3) == trace.file_count(3) == 1
+    assert [bag(trace.readout(spark, epoch)) for epoch in (1, 2, 3)] == epochs
+    assert bag(trace.window(spark, 1, 3)) == window
+    assert bag(spark.sql(trace.readout_sql())) == epochs[2]
+    last = trace.last_commit()
+    assert last is not None
+    assert (last.epoch, last.since, last.metadata) == (3, 0, {"e": 3})
+    assert not trace.merge(spark)
+
+
+def test_compaction_stops_before_a_merged_file_that_reaches_beyond(
+    spark: SparkSession, trace: Trace
+) -> None:
+    filled(trace, spark)
+    trace.merge(spark)
+    assert not trace.compact(spark, 2).is_done
+    trace.append(spark, weighted(spark, "(5, 'v', 1)"), 4, {})
+    trace.append(spark, weighted(spark, "(5, 'v', -1)"), 5, {})
+    before = [bag(trace.readout(spark, epoch)) for epoch in (4, 5)]
+    assert trace.compact(spark, 4).is_done
+    last = trace.last_commit()
+    assert last is not None
+    assert last.since == 4
+    assert [bag(trace.readout(spark, epoch)) for epoch in (4, 5)] == before
 
 
 def test_compaction_changes_nothing_that_can_be_seen(spark: SparkSession, trace: Trace) -> None:

@@ -6,7 +6,8 @@ Text refers to what it reads by tokens, which the executor replaces:
     ⟦change:source⟧  its change in the window: its columns and its weight, not netted
     ⟦state⟧          the trace's own contents: stored columns, `__weight`, `__epoch`, unconsolidated
     ⟦step:name⟧      another step
-    ⟦hint:a:name⟧    a broadcast hint for alias a, if step (or change) `name` turns out small
+    ⟦hint:a:name⟧    a broadcast hint for alias a, if step `name` turns out small
+    ⟦hint:a:name:b⟧  ... or one for alias b, if the step was not kept since it meets little
 
 The weight is called `__w`; `weight_of` gives its name in readings of a source with such a column.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from runnel.model.columns import Column
 
@@ -44,16 +46,28 @@ def step_of(name: str) -> str:
     return f"⟦step:{name}⟧"
 
 
-def hint(alias: str, name: str) -> str:
-    return f"⟦hint:{alias}:{name}⟧"
+def hint(alias: str, name: str, other: str | None = None) -> str:
+    return f"⟦hint:{alias}:{name}{f':{other}' if other else ''}⟧"
 
 
 STATE = "⟦state⟧"
 
 
+class Keep(StrEnum):
+    """Whether a step's rows are kept while the program runs, which costs a job of its own."""
+
+    NEVER = "never"
+    ALWAYS = "materialised"
+    """What follows depends on how many rows there are."""
+    SHARED = "materialised unless small"
+    """Several steps read it; reading a small change again is cheaper."""
+    SIZED = "materialised if it meets much"
+    """Its size decides how it is joined with the sources it `meets`; small ones are sent to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One named relation. `only_if` names a materialised step: when that is empty, so is this one.
+    """One named relation. `only_if` names a step that is always kept: when empty, so is this one.
 
     `bound` is a token whose row count this one's cannot exceed.
     """
@@ -62,9 +76,10 @@ class Step:
     purpose: str
     sql: str
     columns: tuple[Column, ...]
-    materialize: bool = False
+    keep: Keep = Keep.NEVER
     only_if: str | None = None
     bound: str | None = None
+    meets: frozenset[str] = frozenset()
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -92,6 +107,6 @@ class Program:
 
     def __str__(self) -> str:
         return "\n\n".join(
-            f"-- {s.name}: {s.purpose}{' (materialised)' if s.materialize else ''}\n{s.sql}"
+            f"-- {s.name}: {s.purpose}{f' ({s.keep})' if s.keep is not Keep.NEVER else ''}\n{s.sql}"
             for s in self.steps
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runnel.compile.program import Program, Step
+from runnel.compile.program import Keep, Program, Step
 
 
 def simplify(program: Program) -> Program:
-    """Drop unread steps, then mark those with several readers to be materialised."""
+    """Drop unread steps, then mark those with several readers."""
     if not program.steps:
         return program
     steps = _reachable(program)
@@ -16,10 +16,15 @@ def simplify(program: Program) -> Program:
     for step in steps:
         for token in step.reads:
             readers[token] = readers.get(token, 0) + 1
-    shared = tuple(
-        replace(s, materialize=True) if readers.get(f"step:{s.name}", 0) > 1 else s for s in steps
+    marked = tuple(
+        replace(s, keep=Keep.SHARED) if _is_shared(s, readers.get(f"step:{s.name}", 0)) else s
+        for s in steps
     )
-    return Program(shared, program.empty_if_empty)
+    return Program(marked, program.empty_if_empty)
+
+
+def _is_shared(step: Step, readers: int) -> bool:
+    return readers > 1 and step.keep in (Keep.NEVER, Keep.SIZED)
 
 
 def _reachable(program: Program) -> tuple[Step, ...]:

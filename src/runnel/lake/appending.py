@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -52,7 +52,9 @@ class NewEpoch:
     def state(self, last: TraceCommit | None, stats: AppendStats) -> TraceCommit:
         """The state of the trace once this epoch is committed."""
         since = self.number if self.overwrite else last.since if last else self.number - 1
-        counts = (stats.rows_inserted, stats.rows_deleted)
+        before = last.rows if last else 0
+        rows = None if before is None else before + stats.rows_inserted - stats.rows_deleted
+        counts = (stats.rows_inserted, stats.rows_deleted, rows)
         return TraceCommit(-1, self.number, since, dict(self.metadata), *counts)
 
 
@@ -73,6 +75,8 @@ def write_epoch(
     run = write_run(frame, log)
     reach(f"{epoch.point}.written")
     stats = _counted(counts)
+    if epoch.overwrite and last is not None and last.rows is not None:
+        stats = replace(stats, rows_deleted=last.rows)
     if not _commit_run(log, incarnation, run, epoch, (frame.schema, stats)):
         run.discard()
         return _replay(newest_state(log), epoch.number) or AppendStats(0, 0, is_new=False)
@@ -107,7 +111,8 @@ def _write_by_delta(
     options = {
         "txnAppId": incarnation,
         "txnVersion": str(epoch.number),
-        "userMetadata": epoch.state(last, AppendStats(0, 0)).to_json(),
+        # The counts are only known once the commit is there.
+        "userMetadata": replace(epoch.state(last, AppendStats(0, 0)), rows=None).to_json(),
         **(PROPERTIES if last is None else {}),
     }
     writer.options(**options).save(log.path)
@@ -122,10 +127,10 @@ def _replay(last: TraceCommit | None, epoch: int) -> AppendStats | None:
 
 
 def _counters() -> tuple[Column, Column]:
-    weight = sf.col(WEIGHT)
-    inserted = sf.coalesce(sf.sum(sf.when(weight > 0, weight)), sf.lit(0))
-    deleted = sf.coalesce(sf.sum(sf.when(weight < 0, -weight)), sf.lit(0))
-    return inserted.alias("inserted"), deleted.alias("deleted")
+    return (
+        sf.expr(f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted"),
+        sf.expr(f"coalesce(-sum(CASE WHEN {WEIGHT} < 0 THEN {WEIGHT} END), 0) AS deleted"),
+    )
 
 
 def _counted(counts: Observation) -> AppendStats:

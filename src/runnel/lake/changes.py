@@ -10,7 +10,6 @@ from enum import StrEnum
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructField
 
 from runnel.lake.evolution import schema_conflict
@@ -19,8 +18,6 @@ from runnel.lake.reading import is_plain, read_version, scan_files, union_all
 from runnel.model.frontier import Pin
 from runnel.model.names import quote
 
-# Inside this module; no user column is likely to be called so.
-CHANGE_WEIGHT = "__runnel_weight"
 _CHANGE_TYPE = "_change_type"
 _WEIGHT_OF_CHANGE = (
     f"CASE WHEN {_CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
@@ -107,14 +104,12 @@ def read_changes(
         case Way.FILES:
             frames = _file_frames(spark, log.snapshot(upto), net_files(commits))
         case Way.FEED:
-            frames = [_feed(spark, log, after, upto)]
+            frames = [(_feed(spark, log, after, upto), _WEIGHT_OF_CHANGE)]
         case Way.VERSIONS:
             new, old = read_version(spark, log, upto), read_version(spark, log, after)
-            frames = [new.withColumn(CHANGE_WEIGHT, sf.lit(1).cast("bigint"))]
-            frames.append(old.withColumn(CHANGE_WEIGHT, sf.lit(-1).cast("bigint")))
-    wanted = [sf.col(quote(name)).alias(name) for name in columns]
-    wanted.append(sf.col(CHANGE_WEIGHT).alias(weight))
-    return union_all([frame.select(*wanted) for frame in frames])
+            frames = [(new, "1L"), (old, "-1L")]
+    wanted = [quote(name) for name in columns]
+    return union_all([frame.selectExpr(*wanted, f"{count} AS {weight}") for frame, count in frames])
 
 
 def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> ChangeInfo:
@@ -211,24 +206,25 @@ def _rows_of_cdc(action: FileAction, position: int) -> int:
     return action.size // _BYTES_PER_ROW
 
 
-def _file_frames(spark: SparkSession, snapshot: Snapshot, change: FileChange) -> list[DataFrame]:
+def _file_frames(
+    spark: SparkSession, snapshot: Snapshot, change: FileChange
+) -> list[tuple[DataFrame, str]]:
+    """Frames and the weight of their rows."""
     frames = []
     for weight in sorted({weight for weight, _ in change.weighted}, reverse=True):
         paths = [action.path for n, action in change.weighted if n == weight]
-        frame = scan_files(spark, snapshot, paths)
-        frames.append(frame.withColumn(CHANGE_WEIGHT, sf.lit(weight).cast("bigint")))
+        frames.append((scan_files(spark, snapshot, paths), f"{weight}L"))
     if change.cdc:
         extra = [StructField(_CHANGE_TYPE, StringType())]
         frame = scan_files(spark, snapshot, [action.path for action in change.cdc], extra)
-        frames.append(frame.withColumn(CHANGE_WEIGHT, sf.expr(_WEIGHT_OF_CHANGE)))
-    nothing = scan_files(spark, snapshot, []).withColumn(CHANGE_WEIGHT, sf.lit(0).cast("bigint"))
-    return frames or [nothing]
+        frames.append((frame, _WEIGHT_OF_CHANGE))
+    return frames or [(scan_files(spark, snapshot, []), "0L")]
 
 
 def _feed(spark: SparkSession, log: DeltaLog, after: int, upto: int) -> DataFrame:
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", after + 1).option("endingVersion", upto)
-    return reader.load(log.path).withColumn(CHANGE_WEIGHT, sf.expr(_WEIGHT_OF_CHANGE))
+    return reader.load(log.path)
 
 
 def _replaced(after: int, upto: int) -> ChangeInfo:

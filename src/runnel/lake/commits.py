@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,9 +52,11 @@ class TraceCommit:
     metadata: dict[str, Any] = field(hash=False)
     rows_inserted: int = 0
     rows_deleted: int = 0
+    rows: int | None = None
+    """How many rows the trace holds, each counted as often as it is there; None: not counted."""
 
     def to_json(self) -> str:
-        counts = [self.rows_inserted, self.rows_deleted]
+        counts = [self.rows_inserted, self.rows_deleted, self.rows]
         return json.dumps({_ENVELOPE: [self.epoch, self.since, *counts], "metadata": self.metadata})
 
     @staticmethod
@@ -62,8 +64,8 @@ class TraceCommit:
         if not text or _ENVELOPE not in text:
             return None
         data = json.loads(text)
-        epoch, since, inserted, deleted = data[_ENVELOPE]
-        return TraceCommit(version, epoch, since, data["metadata"], inserted, deleted)
+        epoch, since, *counts = data[_ENVELOPE]
+        return TraceCommit(version, epoch, since, data["metadata"], *counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,27 @@ def commit(
     raise Busy(f"{log.path} is being written by someone else", detail=f"{_ATTEMPTS} attempts")
 
 
-def remove_action(log: DeltaLog, file: DataFile) -> RemoveAction:
-    """Take a file out of the table without changing what the table means."""
+def rewrite(
+    log: DeltaLog,
+    files: Sequence[DataFile],
+    adds: list[AddAction],
+    state: Callable[[TraceCommit], TraceCommit],
+) -> bool:
+    """Put files in the place of others that hold the same; False when those are gone already."""
+    wanted = {file.path for file in files}
+
+    def propose(last: TraceCommit | None) -> Proposal | None:
+        if last is None:
+            return None
+        live = log.snapshot(last.version).files
+        if not wanted <= {file.path for file in live}:
+            return None
+        return Proposal(adds, state(last), [_remove_action(log, file) for file in files])
+
+    return commit(log, log.snapshot(log.latest_version()).schema_json, propose)
+
+
+def _remove_action(log: DeltaLog, file: DataFile) -> RemoveAction:
     path = os.path.relpath(file.path, log.path)
     return RemoveAction(path, False, int(time.time() * 1000), file.size)
 

@@ -7,19 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from runnel.errors import InternalFault
-from runnel.lake.commits import (
-    Proposal,
-    TraceCommit,
-    commit,
-    remove_action,
-    state_at,
-    write_run,
-)
+from runnel.lake.commits import TraceCommit, rewrite, state_at, write_run
 from runnel.lake.log import DataFile, DeltaLog, Snapshot
 from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
 from runnel.model.failpoints import reach
@@ -67,27 +59,12 @@ def compact(task: Task, layout: Layout, netted: Callable[[], DataFrame]) -> Comp
     run = write_run(frame, task.log)
     reach("trace.compact.written")
     adds = run.adds(data_change=False)
-    if not _commit(task, adds):
+    if not rewrite(task.log, task.files, adds, lambda last: _state(task, last)):
         run.discard()
         return task.left_alone()
     reach("trace.compact.committed")
     after = sum(json.loads(action.stats)["numRecords"] for action in adds)
     return CompactStats(len(task.files), len(adds), _rows(task.files), after)
-
-
-def _commit(task: Task, adds: list[AddAction]) -> bool:
-    wanted = {file.path for file in task.files}
-
-    def propose(last: TraceCommit | None) -> Proposal | None:
-        if last is None:
-            return None
-        live = task.log.snapshot(last.version).files
-        if not wanted <= {file.path for file in live}:
-            return None
-        removes = [remove_action(task.log, file) for file in task.files]
-        return Proposal(adds, _state(task, last), removes)
-
-    return commit(task.log, task.snapshot.schema_json, propose)
 
 
 def _rewrite_by_delta(task: Task, frame: DataFrame, last: TraceCommit) -> CompactStats:

@@ -173,6 +173,8 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists with this many tasks: the default of 10,000 takes a minute.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(2 * _cores(master)),
+        # A hundred compiled stages are soon forgotten; each costs 0.1 s to compile and starts cold.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         **WORKER_SETTINGS,
         **_local_addresses(master),
         "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",

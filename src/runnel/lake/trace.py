@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from runnel.errors import SourceError
-from runnel.lake import compaction, readout, weights
+from runnel.lake import compaction, merging, readout, weights
 from runnel.lake.appending import AppendStats, NewEpoch, write_epoch
 from runnel.lake.commits import TraceCommit, newest_state
 from runnel.lake.compaction import CompactStats
@@ -120,13 +120,26 @@ class Trace:
     ) -> CompactStats:
         """Rewrite the epochs up to `since` as one netted run sorted by key, in one commit.
 
-        `metadata` is recorded next to that of the last refresh, which stays the last commit's.
+        It stops before a merged file that reaches beyond `since`. `metadata` is recorded next to
+        that of the last refresh, which stays the last commit's.
         """
         snapshot, files = self._files(None, since)
+        since = _aligned(files, since)
+        files = [file for file in files if _overlaps(file, None, since)]
         task = compaction.Task(self.log, snapshot, files, since, metadata or {})
         return compaction.compact(
             task, self.layout, lambda: self._netted(spark, snapshot, files, since)
         )
+
+    def merge(self, spark: SparkSession) -> bool:
+        """Put one file in the place of the small ones; epochs stay apart."""
+        snapshot, files = self._files(None, self._last().epoch)
+        small = merging.small_files(files)
+        return merging.merge(self.log, small, lambda: self._scan(spark, snapshot, small))
+
+    def small_files(self, epoch: int) -> int:
+        """How many files up to an epoch cost more to open than to read."""
+        return len(merging.small_files(self._files(None, epoch)[1]))
 
     def vacuum(self, retention: timedelta = _DAY) -> int:
         """Delete files that no version younger than `retention` names; returns how many."""
@@ -172,6 +185,15 @@ class Trace:
 def _overlaps(file: DataFile, after: int | None, upto: int) -> bool:
     low, high = file.minimum.get(EPOCH), file.maximum.get(EPOCH)
     return (low is None or low <= upto) and (after is None or high is None or high > after)
+
+
+def _aligned(files: Sequence[DataFile], since: int) -> int:
+    """The newest epoch up to `since` behind which a file ends and none reaches across."""
+    for file in sorted(files, key=lambda f: f.minimum.get(EPOCH, 0), reverse=True):
+        low, high = file.minimum.get(EPOCH, 0), file.maximum.get(EPOCH, since)
+        if low <= since < high:
+            since = low - 1
+    return since
 
 
 def _may_hold(file: DataFile, ordered: Sequence[int]) -> bool:

@@ -19,7 +19,7 @@ NEGATIVE_TOTAL = "runnel: a row has a negative total weight"
 """What a plan raises when a trace would show a row less than zero times."""
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
-_TAIL = re.compile(r"\s*SQLSTATE: \w+(?P<position> \(line \d+, pos \d+\))?\s*$")
+_TAIL = re.compile(r"\s*SQLSTATE: \w+;?(?P<position> \(?line \d+,? pos \d+\)?)?[;\s]*$")
 _CONTEXT = re.compile(r"== SQL[^\n]*==\n.*?\n *\^+", re.DOTALL)
 _LOST_FILES = (
     "FILE_NOT_EXIST", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG",

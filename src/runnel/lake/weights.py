@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -18,15 +17,20 @@ _BROADCAST = 500_000
 
 def with_trace_columns(frame: DataFrame, layout: Layout, epoch: int) -> DataFrame:
     """`__key, __weight, __epoch` and the stored columns, positive weights as copies of +1."""
+    # Texts, not Column objects: each of those costs a call of the JVM.
     types = dict(frame.dtypes)
     stored = [_as_stored(column, types) for column in layout.stored]
-    weighted = frame.select(*stored, sf.col(WEIGHT).cast("bigint").alias(WEIGHT))
+    weighted = frame.selectExpr(*stored, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}")
     # Hashed after the cast: 1 and 1L have different hashes.
-    key = sf.xxhash64(*layout.key) if layout.key else _long(0)
-    copies = sf.when(sf.col(WEIGHT) > 1, sf.array_repeat(_long(1), sf.col(WEIGHT).cast("int")))
-    weight = sf.explode(copies.otherwise(sf.array(WEIGHT))).alias(WEIGHT)
-    names = [column.name for column in layout.stored]
-    return weighted.select(key.alias(KEY), weight, _long(epoch).alias(EPOCH), *names)
+    key = f"xxhash64({', '.join(map(quote, layout.key))})" if layout.key else "0L"
+    copies = (
+        f"CASE WHEN {WEIGHT} > 1 THEN array_repeat(1L, CAST({WEIGHT} AS INT)) "
+        f"ELSE array({WEIGHT}) END"
+    )
+    names = [quote(column.name) for column in layout.stored]
+    return weighted.selectExpr(
+        f"{key} AS {KEY}", f"explode({copies}) AS {WEIGHT}", f"{epoch}L AS {EPOCH}", *names
+    )
 
 
 def net(
@@ -68,11 +72,7 @@ def _summed(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     return total.select(*names, copies).select(*names)
 
 
-def _as_stored(column: Column, types: dict[str, str]) -> Expression:
-    value = sf.col(quote(column.name))
+def _as_stored(column: Column, types: dict[str, str]) -> str:
+    name = quote(column.name)
     same = types.get(column.name) == column.type
-    return (value if same else value.cast(column.type)).alias(column.name)
-
-
-def _long(value: int) -> Expression:
-    return sf.lit(value).cast("bigint")
+    return name if same else f"CAST({name} AS {column.type}) AS {name}"

@@ -19,6 +19,8 @@ from runnel.model.names import quote
 from runnel.refresh.windows import Window
 from runnel.refresh.workspace import Workspace
 
+_ONE_TASK = 50_000
+
 
 @dataclass
 class Binding:
@@ -107,7 +109,8 @@ def bind_change(bound: Binding, window: Window) -> None:
             bound.spark, log, window.old.version, window.new.version, source.columns,
             weight_of(names),
         )  # fmt: skip
-    bound.view(f"change:{source.key}", frame)
+    # In one partition it is netted without a shuffle.
+    bound.view(f"change:{source.key}", frame.coalesce(1) if window.rows <= _ONE_TASK else frame)
 
 
 def bind_state(bound: Binding, table: StreamTable) -> None:

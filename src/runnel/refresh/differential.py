@@ -1,12 +1,16 @@
-"""Running a change program: steps in order, small ones materialised once, the output appended."""
+"""Running a change program: steps in order, some kept for the next ones, the output appended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from runnel.compile.program import TOKEN, Program, Step
+from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
 from runnel.refresh.plan import RefreshPlan
+from runnel.refresh.windows import total_rows
+
+# Reading so many rows twice, or sending them to every task, costs less than a job.
+_SMALL = 100_000
 
 
 @dataclass
@@ -17,6 +21,7 @@ class ProgramRun:
     program: Program
     bound: Binding
     counts: dict[str, int] = field(default_factory=dict)
+    meets_little: set[str] = field(default_factory=set)
 
     def output(self) -> str | None:
         """Run every step but the last; the last one's SQL, or None when it must be empty."""
@@ -35,14 +40,30 @@ class ProgramRun:
             self.counts[token] = 0
             return
         sql = self._sql(step)
-        if not step.materialize:
+        if step.bound in self.counts:
+            self.counts[token] = self.counts[step.bound]
+        if not self._is_kept(step):
             self.bound.inline[token] = sql
-            if step.bound in self.counts:
-                self.counts[token] = self.counts[step.bound]
             return
         frame = self.bound.keep(self.bound.spark.sql(sql))
         self.counts[token] = frame.count()
         self.bound.view(token, frame)
+
+    def _is_kept(self, step: Step) -> bool:
+        match step.keep:
+            case Keep.SHARED:
+                rows = self._rows(step.name)
+                return rows is None or rows > _SMALL
+            case Keep.SIZED:
+                if all(self.source_rows(key) <= _SMALL for key in step.meets):
+                    self.meets_little.add(step.name)
+                    return False
+        return step.keep is not Keep.NEVER
+
+    def source_rows(self, key: str) -> int:
+        """How many rows a source has now, by its statistics."""
+        window = self.plan.windows[key]
+        return total_rows(self.bound.workspace, window.source, window.new)
 
     def _rows(self, name: str) -> int | None:
         return self.counts.get(f"step:{name}")
@@ -53,13 +74,16 @@ class ProgramRun:
     def _token(self, token: str) -> str:
         kind, _, name = token.partition(":")
         if kind == "hint":
-            alias, _, of = name.partition(":")
-            rows = self._rows(of)
-            limit = self.bound.workspace.settings.broadcast_rows
-            return f"/*+ BROADCAST({alias}) */" if rows is not None and rows <= limit else ""
+            return self._hint(*name.split(":"))
         if token not in self.bound.views and token not in self.bound.inline:
             self._bind(kind, name)
         return self.bound.text(token)
+
+    def _hint(self, alias: str, step: str, other: str | None = None) -> str:
+        rows = self._rows(step)
+        if rows is not None and rows <= self.bound.workspace.settings.broadcast_rows:
+            return f"/*+ BROADCAST({alias}) */"
+        return f"/*+ BROADCAST({other}) */" if other and step in self.meets_little else ""
 
     def _bind(self, kind: str, key: str) -> None:
         if kind == "state":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
 
@@ -38,16 +38,12 @@ def create_table(workspace: Workspace, table: StreamTable, pins: Pins | None) ->
     """Fill a new trace (unless `pins` is None), then make the table known in one transaction."""
     check_name_is_free(workspace, table.name)
     with workspace.leases.hold(_storage_lease(table.incarnation)):
-        filled, outcome, plan, started = _fill(workspace, table, pins)
+        fill = _fill(workspace, table, pins)
         reach("create.before_catalog")
-        try:
-            workspace.catalog.add_table(filled)
-        except RunnelError:
-            _remove_storage(workspace, filled.incarnation)
-            raise
+        _publish(workspace, fill, workspace.catalog.add_table)
     reach("create.after_catalog")
-    _note_fill(workspace, filled, outcome, plan, started)
-    return filled
+    _note(workspace, fill)
+    return fill.table
 
 
 def redefine_table(
@@ -58,17 +54,13 @@ def redefine_table(
         workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds),
         workspace.leases.hold(_storage_lease(new.incarnation)),
     ):
-        filled, outcome, plan, started = _fill(workspace, new, pins)
+        fill = _fill(workspace, new, pins)
         reach("alter.before_catalog")
-        try:
-            workspace.catalog.redefine_table(filled)
-        except RunnelError:
-            _remove_storage(workspace, filled.incarnation)
-            raise
+        _publish(workspace, fill, workspace.catalog.redefine_table)
         reach("alter.after_catalog")
-        _note_fill(workspace, filled, outcome, plan, started)
+        _note(workspace, fill)
         _remove_storage(workspace, old.incarnation)
-        return filled
+        return fill.table
 
 
 def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
@@ -105,12 +97,20 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
     )
 
 
-def _fill(
-    workspace: Workspace, table: StreamTable, pins: Pins | None
-) -> tuple[StreamTable, Outcome | None, RefreshPlan | None, float]:
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """A table whose storage is filled; without a plan it was left empty."""
+
+    table: StreamTable
+    plan: RefreshPlan | None = None
+    outcome: Outcome | None = None
+    seconds: float = 0.0
+
+
+def _fill(workspace: Workspace, table: StreamTable, pins: Pins | None) -> _Fill:
     started = perf_counter()
     if pins is None:
-        return replace(table, state=TableState.UNINITIALIZED), None, None, started
+        return _Fill(replace(table, state=TableState.UNINITIALIZED))
     plan = plan_refresh(workspace, table, pins.frontier(table.sources))
     try:
         outcome = execute(workspace, plan)
@@ -124,17 +124,21 @@ def _fill(
         table, frontier=plan.frontier, epoch=last.epoch, since=last.since,
         trace_version=trace.log.latest_version(),
     )  # fmt: skip
-    return filled, outcome, plan, started
+    return _Fill(filled, plan, outcome, perf_counter() - started)
 
 
-def _note_fill(
-    workspace: Workspace,
-    table: StreamTable,
-    outcome: Outcome | None,
-    plan: RefreshPlan | None,
-    started: float,
-) -> None:
+def _publish(workspace: Workspace, fill: _Fill, record: Callable[[StreamTable], object]) -> None:
+    """Make the filled table known; when the catalog refuses it, its storage goes."""
+    try:
+        record(fill.table)
+    except RunnelError:
+        _remove_storage(workspace, fill.table.incarnation)
+        raise
+
+
+def _note(workspace: Workspace, fill: _Fill) -> None:
     """The first fill is the first entry of the history, and the first measurement of FULL."""
+    table, plan, outcome = fill.table, fill.plan, fill.outcome
     if outcome is None or plan is None:
         return
     attempt = workspace.catalog.start_attempt(
@@ -143,7 +147,7 @@ def _note_fill(
     workspace.catalog.finish_attempt(
         attempt, states.Outcome.OK, action=RefreshAction.FULL, reason=plan.reason,
         rows_inserted=outcome.rows_inserted, rows_deleted=outcome.rows_deleted,
-        change_rows=0, seconds=perf_counter() - started, phases=outcome.phases,
+        change_rows=0, seconds=fill.seconds, phases=outcome.phases,
         predicted=plan.predicted, frontier=plan.frontier, epoch=table.epoch,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from runnel.errors import RunnelError
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import refresh_table
-from runnel.refresh.compaction import compact_when_due
+from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import refresh_order
@@ -68,5 +68,5 @@ def _refresh(workspace: Workspace, table: StreamTable, pins: Pins) -> RefreshRes
         epoch = result.epoch if result.epoch is not None else after.epoch
         pins.set_epoch(table.name.key, after.incarnation, epoch)
     if result.action is not RefreshAction.NO_DATA:
-        compact_when_due(workspace, table.id)
+        tidy_when_due(workspace, table.id)
     return result

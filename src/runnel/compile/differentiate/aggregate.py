@@ -17,7 +17,7 @@ from runnel.compile.differentiate.state import (
     state_of,
     value_sql,
 )
-from runnel.compile.program import W, hint, step_of
+from runnel.compile.program import Keep, W, hint, step_of
 from runnel.errors import NotDifferentiable
 
 
@@ -63,7 +63,7 @@ def change_aggregate(emitter: Emitter, node: Aggregate) -> str | None:
     if change is None:
         return None
     _refuse_inexact(node)
-    emitter.materialize(change)
+    emitter.keep(change)
     state = state_of(node)
     both = _both_ends(emitter, node, change)
     sql = _old_and_new(node, state, both)
@@ -78,7 +78,7 @@ def _both_ends(emitter: Emitter, node: Aggregate, change: str) -> str:
         touched = emitter.add(
             "keys", "touched groups",
             f"SELECT DISTINCT {listed(node.keys)} FROM {step_of(change)}", node.key_columns,
-            materialize=True,
+            keep=Keep.ALWAYS,
         )  # fmt: skip
         match = " AND ".join(f"i.{k} <=> k.{k}" for k in node.keys)
         rows = (

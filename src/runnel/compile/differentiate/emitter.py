@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runnel.algebra.nodes import Node
 from runnel.algebra.scalar import Scalar
-from runnel.compile.program import Step, W, step_of
+from runnel.compile.program import Keep, Step, W, step_of
 from runnel.model.columns import Column
 
 
@@ -64,7 +64,7 @@ class Emitter:
         sql: str,
         columns: Iterable[Column],
         *,
-        materialize: bool = False,
+        keep: Keep = Keep.NEVER,
         only_if: str | None = None,
         bound: str | None = None,
     ) -> str:
@@ -73,11 +73,18 @@ class Emitter:
         number = 2
         while name in self.steps:
             name, number = f"{stem}_{number}", number + 1
-        self.steps[name] = Step(name, purpose, sql, tuple(columns), materialize, only_if, bound)
+        self.steps[name] = Step(name, purpose, sql, tuple(columns), keep, only_if, bound)
         return name
 
-    def materialize(self, name: str) -> None:
-        self.steps[name] = replace(self.steps[name], materialize=True)
+    def keep(self, name: str) -> None:
+        """Keep a step's rows: what follows depends on how many there are."""
+        self.steps[name] = replace(self.steps[name], keep=Keep.ALWAYS)
+
+    def keep_if_meeting(self, name: str, sources: frozenset[str]) -> None:
+        """Keep a step's rows if one of the sources it is joined with next is large."""
+        step = self.steps[name]
+        if step.keep in (Keep.NEVER, Keep.SIZED):
+            self.steps[name] = replace(step, keep=Keep.SIZED, meets=step.meets | sources)
 
 
 def names_of(columns: Iterable[Column]) -> list[str]:

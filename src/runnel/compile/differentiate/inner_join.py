@@ -7,7 +7,7 @@ Each term starts from its change and walks along the join graph, so that the sma
 
 from __future__ import annotations
 
-from runnel.algebra.nodes import Aggregate, InnerJoin, Node, OuterJoin, walk
+from runnel.algebra.nodes import Aggregate, InnerJoin, Node, OuterJoin, Scan, walk
 from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.emitter import Emitter, Reading, condition, listed, names_of
 from runnel.compile.program import W, hint, step_of
@@ -47,28 +47,32 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
 
 
 def _term(emitter: Emitter, node: InnerJoin, changed: int) -> str:
-    """One term: after the first join the size is unknown, so all stages but the last are kept."""
+    """One term. After the first join the size is unknown, so stages that meet much are kept."""
     current = emitter.change(node.inputs[changed])
     assert current is not None
     remaining = list(node.conjuncts)
     done = [changed]
     columns = list(node.inputs[changed].columns)
     while len(done) < len(node.inputs):
-        if len(done) > 1:
-            emitter.materialize(current)
         index = _next_input(node, done, columns)
         other = node.inputs[index]
+        if len(done) > 1:
+            emitter.keep_if_meeting(current, _sources(other))
         reading = emitter.new(other) if index < changed else emitter.old(other)
         source = _restricted(emitter, other, reading, current, columns, remaining)
         columns += other.columns
         usable, remaining = _usable(remaining, columns)
-        sql = _pair(step_of(current), f"({source})", columns, usable, hint("l", current))
+        sql = _pair(step_of(current), f"({source})", columns, usable, hint("l", current, "r"))
         purpose = f"term of input {changed + 1}, joined with input {index + 1}"
         done.append(index)
         if len(done) == len(node.inputs) and remaining:
             sql = f"SELECT * FROM ({sql}) WHERE {condition(remaining)}"
         current = emitter.add("term", purpose, sql, columns)
     return current
+
+
+def _sources(node: Node) -> frozenset[str]:
+    return frozenset(n.source for n in walk(node) if isinstance(n, Scan))
 
 
 def _restricted(
@@ -88,7 +92,7 @@ def _restricted(
     usable, _ = _usable(remaining, columns + list(other.columns))
     if not usable:
         return reading.sql
-    emitter.materialize(current)
+    emitter.keep(current)
     names = listed((f"r.{n}" for n in names_of(other.columns)), f"r.{W}")
     return (
         f"SELECT {hint('l', current)} {names} FROM ({reading.sql}) r "

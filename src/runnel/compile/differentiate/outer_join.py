@@ -14,7 +14,7 @@ from runnel.compile.differentiate.emitter import (
     listed,
     names_of,
 )
-from runnel.compile.program import W, hint, step_of
+from runnel.compile.program import Keep, W, hint, step_of
 
 
 def new_outer_join(emitter: Emitter, node: OuterJoin) -> Reading:
@@ -67,7 +67,7 @@ def _change_anti(emitter: Emitter, node: OuterJoin, left: Node, right: Node) -> 
     )
     outer = emitter.add(
         "candidates", "rows that may gain or lose their partner", candidates, left.columns,
-        materialize=True,
+        keep=Keep.ALWAYS,
     )  # fmt: skip
     partners = _partners(emitter, node, right, outer)
     sql = _anti(outer, partners, node, names)
@@ -81,7 +81,7 @@ def _touched(emitter: Emitter, node: OuterJoin, left: Node, change_right: str | 
     """A = old(left) semi change(right)."""
     if change_right is None:
         return None
-    emitter.materialize(change_right)
+    emitter.keep(change_right)
     names = listed((f"l.{n}" for n in names_of(left.columns)), f"l.{W}")
     sql = (
         f"SELECT {hint('r', change_right)} {names}\nFROM ({emitter.old(left).sql}) l "
@@ -89,7 +89,7 @@ def _touched(emitter: Emitter, node: OuterJoin, left: Node, change_right: str | 
     )
     return emitter.add(
         "touched", "old rows that meet a change of the other side", sql, left.columns,
-        materialize=True,
+        keep=Keep.ALWAYS,
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _partners(emitter: Emitter, node: OuterJoin, right: Node, outer: str) -> str
     )
     return emitter.add(
         "partners", "present partners of the candidates", consolidated(sql, names), columns,
-        materialize=True,
+        keep=Keep.ALWAYS,
     )  # fmt: skip
 
 

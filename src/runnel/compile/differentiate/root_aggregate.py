@@ -12,7 +12,7 @@ from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.aggregate import group_state, signed_rows
 from runnel.compile.differentiate.emitter import Emitter, Reading, listed
 from runnel.compile.differentiate.state import Kind, State, StateColumn, additive_sql, value_sql
-from runnel.compile.program import STATE, W, hint, step_of
+from runnel.compile.program import STATE, Keep, W, hint, step_of
 from runnel.model.columns import EPOCH, WEIGHT, Column
 
 
@@ -56,7 +56,7 @@ def _delta(emitter: Emitter, node: Aggregate, state: State, change: str) -> str:
             columns += [column.column, Column(f"{name}_gone", column.column.type)]
     group = f"GROUP BY {listed(node.keys)}" if node.keys else "HAVING COUNT(*) > 0"
     sql = f"SELECT {listed(items)} FROM {step_of(change)}\n{group}"
-    return emitter.add("delta", "the change, grouped", sql, columns, materialize=True)
+    return emitter.add("delta", "the change, grouped", sql, columns, keep=Keep.ALWAYS)
 
 
 def _old_state(
@@ -80,7 +80,7 @@ def _hits(emitter: Emitter, node: Aggregate, state: State, delta: str, old: str)
         return None
     if any(c.kind is Kind.VALUE for c in state.values):
         return delta
-    emitter.materialize(old)
+    emitter.keep(old)
     tests = []
     for column in state.values:
         name, sign = column.column.name, "<=" if _function(column) == "min" else ">="
@@ -95,7 +95,7 @@ def _hits(emitter: Emitter, node: Aggregate, state: State, delta: str, old: str)
         f"LEFT JOIN {step_of(old)} b ON {match} AND b.{W} > 0\nWHERE {' OR '.join(tests)}"
     )
     return emitter.add(
-        "hits", "groups that lost their extreme", sql, node.key_columns, materialize=True
+        "hits", "groups that lost their extreme", sql, node.key_columns, keep=Keep.ALWAYS
     )
 
 

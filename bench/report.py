@@ -1,0 +1,75 @@
+"""The figures as a table, and as JSON to keep."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.rounds import WAYS
+from runnel.model.tabular import text_table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def stamp(rows: int) -> dict[str, Any]:
+    return {
+        "rows": rows,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    titles = ["query", "changed", *WAYS, "AUTO ran", "jobs"]
+    titles += ["FULL / DIFF", "best by hand / DIFF", "verified"]
+    return _head(report) + text_table(titles, [_row(r) for r in report["rounds"]])
+
+
+def write(report: dict[str, Any], name: str) -> Path:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / name
+    path.write_text(json.dumps(_rounded(report), indent=1) + "\n")
+    return path
+
+
+def _row(measured: dict[str, Any]) -> list[str]:
+    seconds = measured["seconds"]
+    by_hand = [seconds[way] for way in ("CTAS", "MERGE") if way in seconds]
+    return [
+        measured["query"],
+        f"{measured['share']:.2%}",
+        *(f"{seconds[way]:.2f}" if way in seconds else "" for way in WAYS),
+        measured.get("actions", {}).get("AUTO", ""),
+        str(measured.get("jobs", {}).get("DIFFERENTIAL", "")),
+        _ratio(seconds.get("FULL"), seconds.get("DIFFERENTIAL")),
+        _ratio(min(by_hand, default=None), seconds.get("DIFFERENTIAL")),
+        "yes" if measured["verified"] else "NO",
+    ]
+
+
+def _ratio(slow: float | None, fast: float | None) -> str:
+    return f"{slow / fast:.1f}x" if slow and fast else ""
+
+
+def _head(report: dict[str, Any]) -> str:
+    lines = [f"{report['rows']:,} rows; seconds below"]
+    if "no_data_ms" in report:
+        lines.append(f"NO_DATA: {report['no_data_ms']:.1f} ms")
+    if "tiny" in report:
+        tiny = report["tiny"]
+        lines.append(f"tiny tables, {tiny['action']}: {tiny['seconds']} s, of it {tiny['phases']}")
+    if "epochs" in report:
+        lines.append(f"reading 100 epochs / compacted: {report['epochs']}")
+    return "\n".join(lines) + "\n\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 4)
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    return [_rounded(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,68 @@
+"""Tables stay cheap to read without being asked, and consumers that lag behind lose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import runnel
+from refresh.helpers import SALES, Source, check, orders
+from runnel.api import Lake
+from runnel.lake.trace import Trace
+from runnel.refresh.compaction import MANY_FILES
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path, clean_names: None) -> Iterator[Lake]:
+    """Compacts after a dozen epochs."""
+    with runnel.connect(tmp_path / "lake", spark=spark, compact_after_epochs=12) as made:
+        yield made
+
+
+def _trace(lake: Lake, name: str) -> Trace:
+    table = lake._workspace.catalog.find(f"default.{name}")
+    assert table is not None
+    return lake._workspace.trace(table)
+
+
+def _grow(lake: Lake, source: Source, rounds: int, name: str) -> list[int]:
+    """Refresh after each of some changes; the number of files after each."""
+    counts = []
+    for number in range(rounds):
+        source.append((100 + number, 10 + number % 3, "1.50"))
+        result = lake.refresh(name)
+        assert result.action == "DIFFERENTIAL"
+        counts.append(_trace(lake, name).file_count(result.epoch))
+    return counts
+
+
+def test_small_files_are_merged_and_old_epochs_compacted(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    counts = _grow(lake, source, 13, "sales")
+    assert max(counts) < MANY_FILES
+    last = _trace(lake, "sales").last_commit()
+    assert last is not None
+    assert last.since == 13
+    source.delete("id = 1")
+    check(lake, "sales", "DIFFERENTIAL")
+
+
+def test_a_consumer_that_lags_behind_still_gets_its_changes(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table(
+        "big", "SELECT cust, total FROM sales WHERE total > 5", refresh_mode="DIFFERENTIAL"
+    )
+    _grow(lake, source, 14, "sales")
+    trace = _trace(lake, "sales")
+    last = trace.last_commit()
+    assert last is not None
+    assert last.since <= 1
+    assert trace.file_count(last.epoch) < MANY_FILES
+    check(lake, "big", "DIFFERENTIAL")
