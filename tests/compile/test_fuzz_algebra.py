@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, reject, settings
-from hypothesis import strategies as st
 
 from kit.duck import connection
-from kit.generate.cases import Case, Tally, case, check
-from kit.generate.dice import Draws
+from kit.generate.cases import check
+from kit.generate.run import run_cases
 
 _ASKED = int(os.environ.get("RUNNEL_FUZZ_CASES", "2000"))
-_IS_RANDOM = os.environ.get("RUNNEL_FUZZ_SEED") == "random"
 # Share of the cases for each depth of nesting.
 _SHARES = {0: 0.35, 1: 0.4, 2: 0.2, 3: 0.05}
 
@@ -36,29 +33,5 @@ def test_generated_cases(
     depth: int, con: duckdb.DuckDBPyConnection, record_property: Callable[[str, object], None]
 ) -> None:
     asked = max(1, round(_ASKED * _SHARES[depth]))
-    tally = Tally()
-
-    @settings(
-        max_examples=asked,
-        deadline=None,
-        derandomize=not _IS_RANDOM,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
-    @given(cases(depth))
-    def run(made: Case) -> None:
-        if not check(con, made, tally):
-            reject()
-
-    run()
+    tally = run_cases(asked, (depth, depth), lambda made, tally: check(con, made, tally))
     record_property("tally", str(tally))
-    print(f"depth {depth}: {tally}")
-    assert tally.checked >= asked, f"asked for {asked}: {tally}"
-    assert sum(tally.refused.values()) < tally.checked, f"most are refused: {tally}"
-    assert tally.moved >= tally.rounds * 0.3, f"most rounds change nothing: {tally}"
-
-
-@st.composite
-def cases(draw: Callable[..., int], depth: int) -> Case:
-    return case(Draws(draw), depth)

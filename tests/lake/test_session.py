@@ -103,10 +103,16 @@ def test_failed_queries_are_quiet(spark: SparkSession, capfd: pytest.CaptureFixt
 
 
 @pytest.mark.spark
-def test_an_active_session_is_borrowed(spark: SparkSession, tmp_path: Path) -> None:
-    session = open_session(tmp_path)
+def test_an_active_session_is_borrowed(spark: SparkSession, lake_folder: Path) -> None:
+    session = open_session(lake_folder)
     assert not session.is_owned
     assert session.spark.range(1).count() == 1
+
+
+@pytest.mark.spark
+def test_the_session_of_another_lake_is_not_borrowed(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SystemFault, match="already works with another lake"):
+        open_session(tmp_path)
 
 
 @pytest.mark.spark

@@ -32,9 +32,10 @@ def trace(tmp_path: Path) -> Trace:
     return Trace(str(tmp_path / "trace"), "life-1", layout("int", "string"))
 
 
-def filled(trace: Trace, spark: SparkSession) -> Trace:
+def filled(trace: Trace, spark: SparkSession, *, with_base: bool = False) -> Trace:
     """Three epochs: duplicates, a delete of one copy, an update, a row that comes and goes."""
-    trace.append(spark, weighted(spark, "(1, 'x', 3), (2, 'y', 1), (NULL, 'n', 1)"), 1, {"e": 1})
+    write = trace.replace if with_base else trace.append
+    write(spark, weighted(spark, "(1, 'x', 3), (2, 'y', 1), (NULL, 'n', 1)"), 1, {"e": 1})
     trace.append(spark, weighted(spark, "(1, 'x', -2), (2, 'y', -1), (2, 'z', 1)"), 2, {"e": 2})
     trace.append(spark, weighted(spark, "(3, 'w', 2), (2, 'z', -1)"), 3, {"e": 3})
     return trace
@@ -96,12 +97,16 @@ def test_contents_and_windows_at_each_epoch(spark: SparkSession, trace: Trace) -
     assert trace.row_estimate(1) == 5
 
 
-@pytest.mark.parametrize("small", [0, 10**6], ids=["touched-keys", "sum-everything"])
+@pytest.mark.parametrize("way", ["touched keys", "sum everything", "overlay"])
 def test_readout_shows_each_row_as_often_as_its_weight(
-    spark: SparkSession, trace: Trace, monkeypatch: pytest.MonkeyPatch, small: int
+    spark: SparkSession, trace: Trace, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr("runnel.lake.weights._SMALL", small)
-    filled(trace, spark)
+    monkeypatch.setattr("runnel.lake.weights._SMALL", 10**6 if way == "sum everything" else 0)
+    filled(trace, spark, with_base=way != "overlay")
+    last = trace.last_commit()
+    assert last is not None
+    assert last.is_unique == (way == "overlay")
+    assert bag(spark.sql(trace.readout_sql())) == bag(trace.readout(spark))
     assert bag(trace.readout(spark)) == {(1, "x"): 1, (None, "n"): 1, (3, "w"): 2}
     assert bag(trace.readout(spark, 1)) == {(1, "x"): 3, (2, "y"): 1, (None, "n"): 1}
     assert trace.readout(spark).columns == ["a", "b"]
@@ -125,11 +130,46 @@ def test_visible_when_hides_rows(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_negative_total_never_shows(spark: SparkSession, trace: Trace) -> None:
     trace.append(spark, weighted(spark, "(1, 'x', 1), (2, 'y', -1)"), 1, {})
+    assert bag(trace.readout(spark)) == bag(spark.sql(trace.readout_sql())) == {(1, "x"): 1}
+    with pytest.raises(PySparkException) as caught:
+        trace.compact(spark, 1)
+    assert isinstance(translate(caught.value), InternalFault)
+
+
+def test_a_negative_total_over_a_base_stops_the_read(spark: SparkSession, trace: Trace) -> None:
+    trace.replace(spark, weighted(spark, "(1, 'x', 1)"), 1, {})
+    trace.append(spark, weighted(spark, "(2, 'y', -1)"), 2, {})
     with pytest.raises(PySparkException) as caught:
         trace.readout(spark).collect()
     assert isinstance(translate(caught.value), InternalFault)
     with pytest.raises(PySparkException):
         spark.sql(trace.readout_sql()).collect()
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_base_without_duplicates_is_read_once(
+    spark: SparkSession, trace: Trace, copies: int
+) -> None:
+    rows = f"(1, 'x', {copies}), (2, 'y', 1), (3, 'z', 1), (NULL, NULL, 1)"
+    trace.replace(spark, weighted(spark, rows), 1, {})
+    trace.append(spark, weighted(spark, "(4, 'w', 1)"), 2, {})
+    trace.compact(spark, 2)
+    last = trace.last_commit()
+    assert last is not None
+    assert last.is_unique == (copies == 1)
+    trace.append(spark, weighted(spark, "(1, 'x', -1), (2, 'y', -1), (NULL, NULL, -1)"), 3, {})
+    trace.append(spark, weighted(spark, "(2, 'y', 1), (3, 'z', 2), (5, 'v', 1)"), 4, {})
+    trace.append(spark, weighted(spark, "(5, 'v', -1), (3, 'z', -1)"), 5, {})
+    expected = {(2, "y"): 1, (3, "z"): 2, (4, "w"): 1}
+    if copies == 2:
+        expected[(1, "x")] = 1
+    view = trace.readout_sql()
+    assert bag(trace.readout(spark)) == bag(spark.sql(view)) == expected
+    assert bag(trace.readout(spark, 3)) == {
+        **({(1, "x"): 1} if copies == 2 else {}), (3, "z"): 1, (4, "w"): 1,
+    }  # fmt: skip
+    trace.compact(spark, 5)
+    assert bag(spark.sql(view)) == bag(spark.sql(trace.readout_sql())) == expected
 
 
 def test_replace_starts_history_again(spark: SparkSession, trace: Trace) -> None:
@@ -343,10 +383,10 @@ CRASH = """
 import sys
 from pathlib import Path
 from lake.helpers import layout, weighted
-from runnel.lake.session import start_session
+from runnel.lake.session import open_session
 from runnel.lake.trace import Trace
 folder, action = Path(sys.argv[1]), sys.argv[2]
-spark = start_session(folder, {"spark.master": "local[2]", "spark.driver.memory": "1g"})
+spark = open_session(folder, {"spark.master": "local[2]", "spark.driver.memory": "1g"}).spark
 trace = Trace(str(folder / "trace"), "life-1", layout("int", "string"))
 frame = weighted(spark, "(7, 'new', 1)")
 if action == "append":

@@ -108,8 +108,12 @@ class Writer(Reader):
         trace_version: int,
         *,
         incarnation: str | None = None,
+        is_noticed: bool = False,
     ) -> bool:
-        """Note how far a table has come; not when it has become another incarnation since."""
+        """Note how far a table has come; not when it has become another incarnation since.
+
+        `is_noticed`: other processes renew what they derived from it.
+        """
         row = {
             "frontier": frontier_to_json(frontier),
             "epoch": epoch,
@@ -119,7 +123,7 @@ class Writer(Reader):
         condition = stream_tables.c.id == table_id
         if incarnation is not None:
             condition &= stream_tables.c.incarnation == incarnation
-        with writing(self.engine) as connection:
+        with self._changing_definitions() if is_noticed else writing(self.engine) as connection:
             result = connection.execute(stream_tables.update().where(condition).values(row))
             return result.rowcount == 1
 

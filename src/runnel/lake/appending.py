@@ -54,8 +54,10 @@ class NewEpoch:
         since = self.number if self.overwrite else last.since if last else self.number - 1
         before = last.rows if last else 0
         rows = None if before is None else before + stats.rows_inserted - stats.rows_deleted
+        # Nothing is there before the first epoch, so nothing is there twice.
+        is_unique = not self.overwrite and (last is None or last.is_unique)
         counts = (stats.rows_inserted, stats.rows_deleted, rows)
-        return TraceCommit(-1, self.number, since, dict(self.metadata), *counts)
+        return TraceCommit(-1, self.number, since, dict(self.metadata), *counts, is_unique)
 
 
 def write_epoch(

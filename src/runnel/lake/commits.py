@@ -54,9 +54,11 @@ class TraceCommit:
     rows_deleted: int = 0
     rows: int | None = None
     """How many rows the trace holds, each counted as often as it is there; None: not counted."""
+    is_unique: bool = False
+    """Whether the rows up to `since` are known to be all different, by their `__key` alone."""
 
     def to_json(self) -> str:
-        counts = [self.rows_inserted, self.rows_deleted, self.rows]
+        counts = [self.rows_inserted, self.rows_deleted, self.rows, self.is_unique]
         return json.dumps({_ENVELOPE: [self.epoch, self.since, *counts], "metadata": self.metadata})
 
     @staticmethod
@@ -116,13 +118,26 @@ class Run:
     folder: str
 
     def adds(self, data_change: bool) -> list[AddAction]:
-        names = sorted(os.listdir(self.folder))
-        paths = [os.path.join(self.folder, n) for n in names if n.endswith(".parquet")]
-        found = [_add_action(path, data_change) for path in paths]
+        found = [_add_action(path, data_change) for path in self._paths()]
         return [action for action in found if action is not None]
+
+    def has_unique_keys(self) -> bool:
+        """Whether no two rows have the same `__key`; the files must be sorted by it, in ranges."""
+        for path in self._paths():
+            before = None
+            for batch in pq.ParquetFile(path).iter_batches(columns=[KEY]):
+                keys = batch.column(0).to_numpy()
+                if len(keys) and (keys[0] == before or (keys[1:] == keys[:-1]).any()):
+                    return False
+                before = keys[-1] if len(keys) else before
+        return True
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _paths(self) -> list[str]:
+        names = sorted(os.listdir(self.folder))
+        return [os.path.join(self.folder, name) for name in names if name.endswith(".parquet")]
 
 
 def commit(

@@ -59,7 +59,8 @@ def compact(task: Task, layout: Layout, netted: Callable[[], DataFrame]) -> Comp
     run = write_run(frame, task.log)
     reach("trace.compact.written")
     adds = run.adds(data_change=False)
-    if not rewrite(task.log, task.files, adds, lambda last: _state(task, last)):
+    is_unique = bool(layout.key) and run.has_unique_keys()
+    if not rewrite(task.log, task.files, adds, lambda last: _state(task, last, is_unique)):
         run.discard()
         return task.left_alone()
     reach("trace.compact.committed")
@@ -71,16 +72,17 @@ def _rewrite_by_delta(task: Task, frame: DataFrame, last: TraceCommit) -> Compac
     # Delta refuses dataChange=false together with a filter; nobody reads a trace's dataChange.
     writer = frame.write.format("delta").mode("overwrite")
     writer = writer.option("replaceWhere", f"{EPOCH} <= {task.since}")
-    writer.option("userMetadata", _state(task, last).to_json()).save(task.log.path)
+    writer.option("userMetadata", _state(task, last, is_unique=False).to_json()).save(task.log.path)
     live = task.log.snapshot(task.log.latest_version()).files
     written = [file for file in live if file.maximum.get(EPOCH, 0) <= task.since]
     return CompactStats(len(task.files), len(written), _rows(task.files), _rows(written))
 
 
-def _state(task: Task, last: TraceCommit) -> TraceCommit:
+def _state(task: Task, last: TraceCommit, is_unique: bool) -> TraceCommit:
     # The last refresh stays the last commit's subject: its frontier must be found here.
     extra = {"compaction": dict(task.metadata)} if task.metadata else {}
-    return replace(last, since=task.since, metadata=last.metadata | extra)
+    metadata = last.metadata | extra
+    return replace(last, since=task.since, metadata=metadata, is_unique=is_unique)
 
 
 def _check(task: Task, last: TraceCommit) -> None:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from runnel.lake.weights import copies_sql, is_groupable
-from runnel.model.columns import KEY, WEIGHT, Layout
+from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
 from runnel.model.names import quote
 
 
@@ -17,11 +17,19 @@ def visible(rows: DataFrame, layout: Layout) -> DataFrame:
     return rows.select(*(sf.expr(sql).alias(column.name) for column, sql in layout.visible))
 
 
-def sql(path: str, layout: Layout) -> str:
-    """A query over the newest version of the trace at `path`."""
+def sql(path: str, layout: Layout, unique_upto: int | None) -> str:
+    """A query over the newest version of the trace at `path`.
+
+    Up to epoch `unique_upto` no row is there twice; rows of those epochs only ever vanish together.
+    """
     shown = ", ".join(f"{text} AS {quote(column.name)}" for column, text in layout.visible)
     where = f" WHERE {layout.visible_when}" if layout.visible_when is not None else ""
-    return f"SELECT {shown} FROM ({_netted(f'delta.{quote(path)}', layout)}){where}"
+    table = f"delta.{quote(path)}"
+    if unique_upto is None or not is_groupable(layout.stored):
+        netted = _netted(table, layout)
+    else:
+        netted = _overlaid(table, layout, unique_upto)
+    return f"SELECT {shown} FROM ({netted}){where}"
 
 
 def _netted(table: str, layout: Layout) -> str:
@@ -36,4 +44,20 @@ def _netted(table: str, layout: Layout) -> str:
     return (
         f"SELECT {names} FROM {table} LEFT ANTI JOIN {touched} USING ({KEY}) UNION ALL "
         f"SELECT {names} FROM ({summed}) LATERAL VIEW explode({copies_sql(WEIGHT)}) AS __copy"
+    )
+
+
+def _overlaid(table: str, layout: Layout, since: int) -> str:
+    """See `weights.overlay`."""
+    names = ", ".join(quote(column.name) for column in layout.stored)
+    change = (
+        f"SELECT {KEY}, {names}, sum({WEIGHT}) AS {WEIGHT} FROM {table} WHERE {EPOCH} > {since} "
+        f"GROUP BY {KEY}, {names} HAVING sum({WEIGHT}) <> 0"
+    )
+    keys = [f"b.{KEY} = g.{KEY}", *(f"b.{quote(k)} <=> g.{quote(k)}" for k in layout.key)]
+    return (
+        f"SELECT {names} FROM {table} b LEFT ANTI JOIN (SELECT * FROM ({change}) "
+        f"WHERE {WEIGHT} < 0) g ON {' AND '.join(keys)} WHERE {EPOCH} <= {since} UNION ALL "
+        f"SELECT {names} FROM (SELECT * FROM ({change}) WHERE {WEIGHT} > 0) "
+        f"LATERAL VIEW explode({copies_sql(WEIGHT)}) AS __copy"
     )

@@ -26,7 +26,6 @@ __all__ = [
     "open_session",
     "query_settings",
     "server_settings",
-    "start_session",
     "translate",
     "worker_session",
 ]
@@ -67,6 +66,7 @@ QUERY_SETTINGS = (
 )
 """Session settings that can change what a query means."""
 
+_LAKE = "spark.runnel.lake"
 WORKER_SETTINGS = {
     # A list of more than 32 files would be looked up by a Spark job of its own.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
@@ -93,12 +93,15 @@ def open_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> Sess
             detail=f"spark.sql.extensions does not name {DELTA_EXTENSION}",
             hint=f"stop it, or start it with spark.jars.packages={DELTA_PACKAGE}",
         )
+    served = active.conf.get(_LAKE, None)
+    if served not in (None, str(lake_path.resolve())):
+        # Its warehouse and its names are that lake's: tables of both would be mixed up.
+        raise SystemFault(
+            "this process already works with another lake",
+            detail=f"its Spark was started for {served}",
+            hint="close that lake first, or use a process for each",
+        )
     return Session(active, is_owned=False)
-
-
-def start_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of `open_session`, for callers that do not care whose it is."""
-    return open_session(lake_path, conf).spark
 
 
 def worker_session(
@@ -152,13 +155,14 @@ def _connect(master: str, conf: Mapping[str, str]) -> SparkSession:
 
 def server_settings(lake_path: Path, master: str) -> dict[str, str]:
     """What a Spark of one's own (a Connect server, say) is started with to serve lakes well."""
-    return _settings(lake_path, master)
+    return {k: v for k, v in _settings(lake_path, master).items() if k != _LAKE}
 
 
 def _settings(lake_path: Path, master: str) -> dict[str, str]:
     utc = "-Duser.timezone=UTC"
     return {
         "spark.master": master,
+        _LAKE: str(lake_path.resolve()),
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",

@@ -109,11 +109,19 @@ class Trace:
         upto = last.epoch if epoch is None else epoch
         self._require(upto, "contents")
         snapshot, files = self._files(None, upto)
-        return readout.visible(self._netted(spark, snapshot, files, upto), self.layout)
+        since = self._unique_upto(last)
+        if since is None or not _negative(files):
+            rows = self._netted(spark, snapshot, files, upto)
+        else:
+            rows = self._overlaid(spark, snapshot, files, since, upto)
+        return readout.visible(rows, self.layout)
 
     def readout_sql(self) -> str:
-        """The readout of whatever is newest, as SQL text for a permanent view."""
-        return readout.sql(self.path, self.layout)
+        """The readout of whatever is newest, as SQL text for a permanent view.
+
+        It stays right whatever happens to the trace; renewed after a compaction it is faster.
+        """
+        return readout.sql(self.path, self.layout, self._unique_upto(self._last()))
 
     def compact(
         self, spark: SparkSession, since: int, metadata: Mapping[str, Any] | None = None
@@ -154,6 +162,21 @@ class Trace:
         if negative:
             touched = self._scan(spark, snapshot, negative).where(sf.col(EPOCH) <= upto)
         return weights.net(frame, touched, self.layout.stored, _rows(files), _rows(negative))
+
+    def _overlaid(
+        self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile], since: int,
+        upto: int,
+    ) -> DataFrame:  # fmt: skip
+        old = [file for file in files if _overlaps(file, None, since)]
+        new = [file for file in files if _overlaps(file, since, upto)]
+        epoch = sf.col(EPOCH)
+        base = self._scan(spark, snapshot, old).where(epoch <= since)
+        later = self._scan(spark, snapshot, new).where((epoch > since) & (epoch <= upto))
+        return weights.overlay(base, later, self.layout.stored, self.layout.key, _rows(new))
+
+    def _unique_upto(self, last: TraceCommit) -> int | None:
+        """Up to which epoch no row is there twice, if that is known; a state has a row a group."""
+        return last.since if self.layout.is_state or last.is_unique else None
 
     def _last(self) -> TraceCommit:
         last = self.last_commit()

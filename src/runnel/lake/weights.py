@@ -11,7 +11,7 @@ from runnel.lake.translate import NEGATIVE_TOTAL
 from runnel.model.columns import EPOCH, KEY, WEIGHT, Column, Layout
 from runnel.model.names import quote
 
-_SMALL = 200_000
+_SMALL = 20_000
 _BROADCAST = 500_000
 
 
@@ -53,6 +53,26 @@ def net(
     return clean.union(_summed(frame.join(keys, KEY, "left_semi"), names))
 
 
+def overlay(
+    base: DataFrame, later: DataFrame, stored: Sequence[Column], key: Sequence[str], rows: int
+) -> DataFrame:
+    """Like `net`, for a base in which no row is twice: what came later takes away or adds.
+
+    The base is read once. A row that is taken away must be there, so its key is enough to find it.
+    `rows` estimates those of `later`.
+    """
+    names = [KEY, *(column.name for column in stored)]
+    change = later.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
+    gone = change.where(sf.col(WEIGHT) < 0).selectExpr(
+        f"{KEY} AS __gone", *(f"{quote(name)} AS __gone_{n}" for n, name in enumerate(key))
+    )
+    if rows <= _BROADCAST:
+        gone = sf.broadcast(gone)
+    same = [f"{KEY} = __gone", *(f"{quote(name)} <=> __gone_{n}" for n, name in enumerate(key))]
+    kept = base.select(names).join(gone, sf.expr(" AND ".join(same)), "left_anti")
+    return kept.union(_copied(change.where(sf.col(WEIGHT) > 0), names))
+
+
 def is_groupable(stored: Sequence[Column]) -> bool:
     """Whether Spark can sum the weights of equal rows; VARIANT has no equality."""
     return not any("variant" in column.type for column in stored)
@@ -68,6 +88,10 @@ def copies_sql(total: str) -> str:
 
 def _summed(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     total = frame.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
+    return _copied(total, names)
+
+
+def _copied(total: DataFrame, names: Sequence[str]) -> DataFrame:
     copies = sf.explode(sf.expr(copies_sql(WEIGHT))).alias("__copy")
     return total.select(*names, copies).select(*names)
 

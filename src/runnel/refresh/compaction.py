@@ -32,7 +32,7 @@ def compact_table(workspace: Workspace, table: StreamTable, wait: float) -> Comp
         assert table.frontier is not None
         workspace.catalog.record_progress(
             table.id, table.frontier, table.epoch, last.since, trace.log.latest_version(),
-            incarnation=table.incarnation,
+            incarnation=table.incarnation, is_noticed=True,
         )  # fmt: skip
         trace.vacuum(timedelta(hours=workspace.settings.trace_retention_hours))
         return CompactResult(

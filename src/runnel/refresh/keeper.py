@@ -44,7 +44,7 @@ class SessionKeeper:
         self._revision = -1
         self._base: dict[str, TableName] = {}
         self._external: dict[str, str] = {}
-        self._views: dict[str, tuple[TableName, str]] = {}
+        self._views: dict[str, tuple[TableName, tuple[str, int]]] = {}
 
     def open(self) -> SparkSession:
         with self._lock:
@@ -115,7 +115,7 @@ class SessionKeeper:
         for key in self._views.keys() - tables.keys():
             retract_view(spark, self._views.pop(key)[0])
         for key, table in tables.items():
-            if self._views.get(key, (None, ""))[1] != table.incarnation:
+            if self._views.get(key, (None, None))[1] != _state(table):
                 self._publish(spark, table)
 
     def _publish(self, spark: SparkSession, table: StreamTable) -> None:
@@ -123,7 +123,7 @@ class SessionKeeper:
         trace = Trace(path, table.incarnation, table.layout)
         if trace.exists():
             publish_view(spark, table.name, trace.readout_sql())
-            self._views[table.name.key] = (table.name, table.incarnation)
+            self._views[table.name.key] = (table.name, _state(table))
 
     def _sync_external(self, spark: SparkSession) -> None:
         known = {b.name.key: b for b in self._catalog.base_tables()}
@@ -156,3 +156,8 @@ class SessionKeeper:
         elif info.kind is TableKind.MISSING and target.key in self._external:
             self._catalog.forget_base_table(target)
             self._external.pop(target.key, None)
+
+
+def _state(table: StreamTable) -> tuple[str, int]:
+    """What a view's text depends on."""
+    return table.incarnation, table.since

@@ -1,0 +1,37 @@
+"""Statements about stream tables, read from text without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from runnel import sql as statements
+from runnel.errors import UserError
+from runnel.sql import parse_statement
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("create stream table t as select 1", statements.CreateStreamTable),
+        ("Create Or Replace STREAM table a.`b` schedule '1m' AS SELECT 1",
+         statements.CreateStreamTable),
+        ("ALTER STREAM TABLE t SUSPEND", statements.AlterStreamTable),
+        ("drop stream table if exists t cascade", statements.DropStreamTable),
+        ("REFRESH STREAM TABLE t", statements.RefreshStreamTable),
+        ("verify stream table t", statements.VerifyStreamTable),
+        ("EXPLAIN STREAM TABLE AS SELECT 1", statements.ExplainStreamTable),
+        ("SHOW STREAM TABLES", statements.ShowStreamTables),
+        ("show refresh history for t", statements.ShowRefreshHistory),
+        ("SELECT 'CREATE STREAM TABLE t'", statements.SparkStatement),
+        ("CREATE TABLE stream (a INT)", statements.SparkStatement),
+    ],
+)  # fmt: skip
+def test_keywords_come_in_any_case(text: str, kind: type) -> None:
+    assert isinstance(parse_statement(text), kind)
+
+
+@pytest.mark.parametrize("text", ["USE other", "use schema other"])
+def test_use_says_that_it_is_not_followed(text: str) -> None:
+    with pytest.raises(UserError, match="USE is not followed") as caught:
+        parse_statement(text)
+    assert "schema.table" in str(caught.value)
