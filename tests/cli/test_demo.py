@@ -51,9 +51,11 @@ def test_a_difference_is_shouted(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_last_full_recompute_is_remembered() -> None:
     board = Scoreboard(Path("here"), kept=False)
-    assert board.last_full("sales") is None
+    assert board.last("sales") is None
     board.show([line()])
-    assert board.last_full("sales") == 2.0
+    shown = board.last("sales")
+    assert shown is not None
+    assert shown.full_seconds == 2.0
 
 
 def test_where_it_plays(tmp_path: Path) -> None:
