@@ -204,6 +204,15 @@ def test_merging_keeps_every_epoch_apart(spark: SparkSession, trace: Trace) -> N
     assert not trace.merge(spark)
 
 
+def test_files_that_cannot_be_read_one_by_one_are_not_merged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    trace = filled(Trace(str(tmp_path / "t[1]"), "i", layout("int", "string")), spark)
+    before = bag(trace.readout(spark))
+    assert not trace.merge(spark)
+    assert bag(trace.readout(spark)) == before
+
+
 def test_compaction_stops_before_a_merged_file_that_reaches_beyond(
     spark: SparkSession, trace: Trace
 ) -> None:
