@@ -48,7 +48,7 @@ test-slow: setup ## The slow tests: every step file on the lake, a Connect serve
 lint: $(STAMP) ## ruff format and check, mypy strict, import-linter
 	$(BIN)/ruff format --check src tests scripts bench
 	$(BIN)/ruff check src tests scripts bench
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src scripts bench
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## Let ruff format and fix the code

@@ -98,7 +98,7 @@ class Rounds:
         group = f"{name}@{perf_counter()}"
         context.setJobGroup(group, group)
         result = self.lake.refresh(name)
-        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.jobGroup.id", "")
         measured["seconds"][mode] = result.seconds
         measured.setdefault("jobs", {})[mode] = len(
             context.statusTracker().getJobIdsForGroup(group)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from runnel.errors import RunnelError
-from runnel.lake.session import start_session
+from runnel.lake.session import open_session
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="runnel-setup-") as folder:
         lake = Path(folder)
         try:
-            spark = start_session(lake, {"spark.master": "local[1]"})
+            spark = open_session(lake, {"spark.master": "local[1]"}).spark
             spark.range(1).write.format("delta").save(str(lake / "probe"))
             spark.stop()
         except RunnelError as error:
