@@ -21,16 +21,23 @@ def with_trace_columns(frame: DataFrame, layout: Layout, epoch: int) -> DataFram
     types = dict(frame.dtypes)
     stored = [_as_stored(column, types) for column in layout.stored]
     weighted = frame.selectExpr(*stored, f"CAST({WEIGHT} AS BIGINT) AS {WEIGHT}")
-    # Hashed after the cast: 1 and 1L have different hashes.
-    key = f"xxhash64({', '.join(map(quote, layout.key))})" if layout.key else "0L"
     copies = (
         f"CASE WHEN {WEIGHT} > 1 THEN array_repeat(1L, CAST({WEIGHT} AS INT)) "
         f"ELSE array({WEIGHT}) END"
     )
     names = [quote(column.name) for column in layout.stored]
     return weighted.selectExpr(
-        f"{key} AS {KEY}", f"explode({copies}) AS {WEIGHT}", f"{epoch}L AS {EPOCH}", *names
+        f"{_key(layout)} AS {KEY}",
+        f"explode({copies}) AS {WEIGHT}",
+        f"{epoch}L AS {EPOCH}",
+        *names,
     )
+
+
+def _key(layout: Layout) -> str:
+    """A hash that narrows a search; equal rows have equal ones, never the other way round."""
+    # Of stored values, after their cast: 1 and 1L have different hashes.
+    return f"xxhash64({', '.join(map(quote, layout.key))})" if layout.key else "0L"
 
 
 def net(

@@ -1,0 +1,79 @@
+"""Traps of Spark itself: hashes that collide, changes too large to broadcast, what stays cached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import runnel
+from refresh.helpers import SALES, Source, check, orders
+from runnel.api import Lake
+from runnel.errors import QueryFailed
+from runnel.lake import weights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+QUERIES = {
+    "keyless": "SELECT cust FROM orders",
+    "unique": "SELECT DISTINCT cust, amount FROM orders",
+    "sales": SALES,
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_rows_whose_hashes_collide_are_told_apart(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(weights, "_key", lambda layout: "42L")
+    source = orders(lake, tmp_path)
+    lake.create_stream_table(name, QUERIES[name], refresh_mode="DIFFERENTIAL")
+    source.append((4, 10, "5.00"), (5, 12, "1.00"))
+    source.delete("id = 3")
+    check(lake, name, "DIFFERENTIAL")
+    lake.compact(name)
+    source.delete("id = 2")
+    check(lake, name, "DIFFERENTIAL")
+
+
+def test_changes_that_are_not_broadcast_are_as_exact(
+    spark: SparkSession, tmp_path: Path, clean_names: None
+) -> None:
+    with runnel.connect(tmp_path / "lake", spark=spark, broadcast_rows=0) as lake:
+        source = orders(lake, tmp_path)
+        names = Source(lake, tmp_path, "names", {"cust": "int", "name": "string"}, [(10, "a")])
+        lake.create_stream_table(
+            "named",
+            "SELECT n.name, SUM(o.amount) AS total, MAX(o.id) AS last FROM orders o "
+            "LEFT JOIN names n ON n.cust = o.cust GROUP BY n.name",
+            refresh_mode="DIFFERENTIAL",
+        )
+        source.append((4, 11, "2.00"))
+        source.delete("id = 1")
+        names.append((11, "b"))
+        check(lake, "named", "DIFFERENTIAL")
+
+
+def test_nothing_stays_cached(lake: Lake, tmp_path: Path) -> None:
+    context = getattr(lake.spark, "_sc", None)
+    if context is None:
+        pytest.skip("a Connect session does not show what its server caches")
+    cached = lambda: set(context._jsc.getPersistentRDDs())  # noqa: E731
+    before = cached()
+    source = orders(lake, tmp_path)
+    lake.create_stream_table(
+        "pairs",
+        "SELECT a.id, 100 DIV a.cust AS part FROM orders a JOIN orders b ON a.cust = b.cust",
+        refresh_mode="DIFFERENTIAL",
+    )
+    source.append((4, 11, "2.00"))
+    check(lake, "pairs", "DIFFERENTIAL")
+    assert cached() == before
+    source.append((5, 0, "2.00"))
+    with pytest.raises(QueryFailed):
+        lake.refresh("pairs")
+    assert cached() == before
