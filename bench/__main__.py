@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import sys
 import tempfile
@@ -21,7 +22,9 @@ def main() -> int:
     options = _options()
     folder = Path(options.lake or tempfile.mkdtemp(prefix="runnel-bench-"))
     try:
-        with runnel.connect(folder, spark_conf={"spark.driver.memory": options.memory}) as lake:
+        # What Spark hands its driver, broadcasts too, stays below this whatever the size.
+        conf = {"spark.driver.memory": options.memory, "spark.driver.maxResultSize": "128m"}
+        with runnel.connect(folder, spark_conf=conf) as lake:
             measured = _measure(lake, folder, options)
     finally:
         if not options.lake:
@@ -39,6 +42,8 @@ def _measure(lake: Lake, folder: Path, options: argparse.Namespace) -> dict[str,
         measured["epochs"] = small.epochs(lake, folder, min(options.rows, 4_000_000))
     rounds = Rounds(lake, options.rows, options.queries, options.ways)
     measured["rounds"] = rounds.run(options.shares)
+    # Of this process alone: Spark's is a child of it.
+    measured["python_peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return measured
 
 

@@ -64,6 +64,7 @@ def _head(report: dict[str, Any]) -> str:
         lines.append(f"tiny tables, {tiny['action']}: {tiny['seconds']} s, of it {tiny['phases']}")
     if "epochs" in report:
         lines.append(f"reading 100 epochs / compacted: {report['epochs']}")
+    lines.append(f"Python's memory, at its highest: {report['python_peak_mb']:.0f} MB")
     return "\n".join(lines) + "\n\n"
 
 

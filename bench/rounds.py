@@ -79,6 +79,7 @@ class Rounds:
 
     def _case(self, case: Case, share: float, verify: tuple[str, ...]) -> dict[str, Any]:
         measured: dict[str, Any] = {"query": case.name, "share": share, "seconds": {}}
+        data.touch(self.lake)
         for mode in self.modes:
             self._refresh(f"{mode}_{case.name}", mode, measured)
         if "CTAS" in self.ways:
@@ -108,6 +109,7 @@ class Rounds:
 
     def _chain(self, share: float, verify: tuple[str, ...]) -> dict[str, Any]:
         measured: dict[str, Any] = {"query": "chain", "share": share, "seconds": {}}
+        data.touch(self.lake)
         for mode in self.modes:
             last = f"{mode}_{chain()[-1][0]}"
             measured["seconds"][mode] = timed(lambda last=last: self.lake.refresh(last))  # type: ignore[misc]
