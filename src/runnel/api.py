@@ -6,7 +6,6 @@ import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, overload
 
 from runnel import sql as statements
@@ -14,6 +13,7 @@ from runnel.catalog import Leases, Owner, StreamTable, open_catalog
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.session import query_settings
+from runnel.model.closing import Closing
 from runnel.model.graph import Graph
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode, TableState
@@ -76,23 +76,12 @@ def connect(
     return Lake(Workspace(folder, writer, leases, chosen, keeper.open), keeper)
 
 
-class Lake:
+class Lake(Closing):
     """A folder of Delta tables and the stream tables over them."""
 
     def __init__(self, workspace: Workspace, keeper: SessionKeeper) -> None:
         self._workspace = workspace
         self._keeper = keeper
-
-    def __enter__(self) -> Lake:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop the embedded Spark session, if this lake started one."""

@@ -66,3 +66,23 @@ def test_a_consumer_that_lags_behind_still_gets_its_changes(lake: Lake, tmp_path
     assert last.since <= 1
     assert trace.file_count(last.epoch) < MANY_FILES
     check(lake, "big", "DIFFERENTIAL")
+
+
+def test_a_refresh_stays_done_when_tidying_fails(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    _grow(lake, source, 11, "sales")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Trace, "compact", full)
+    source.append((200, 10, "1.50"))
+    check(lake, "sales", "DIFFERENTIAL")
+    assert "sales was refreshed but not tidied" in caplog.text
+    monkeypatch.undo()
+    source.append((201, 10, "1.50"))
+    check(lake, "sales", "DIFFERENTIAL")
+    assert _trace(lake, "sales").last_commit().since > 0

@@ -7,12 +7,12 @@ import sqlite3
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from runnel.catalog.records import Attempt, StreamTable
 from runnel.catalog.rows import Row, attempt_from_row, table_from_row
 from runnel.errors import SystemFault
+from runnel.model.closing import Closing
 
 VERSION = 1
 """The schema version that this module reads; any other one is left to the Reader."""
@@ -23,7 +23,7 @@ _DOCUMENTS = frozenset(
 _INSTANTS = frozenset({"created_at", "altered_at", "started_at", "finished_at", "data_timestamp"})
 
 
-class QuickReader:
+class QuickReader(Closing):
     """Answers what `Reader` answers, all from one state of the catalog."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -47,15 +47,7 @@ class QuickReader:
         connection.close()
         return None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._connection.close()
 
     def tables(self) -> tuple[StreamTable, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,25 +25,15 @@ from runnel.catalog.schema import (
     stream_tables,
     verifications,
 )
+from runnel.model.closing import Closing
 from runnel.model.refresh import Outcome, RefreshAction
 
 
-class Reader:
+class Reader(Closing):
     """Reads the catalog; safe to share between threads."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self.engine.dispose()

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from time import perf_counter
 
 from runnel.catalog import StreamTable
-from runnel.errors import Busy
+from runnel.errors import Busy, RunnelError
+from runnel.lake.session import translate
 from runnel.model.results import CompactResult
 from runnel.refresh.attempt import lease_of, recover
 from runnel.refresh.workspace import Workspace
 
+_log = logging.getLogger("runnel")
 _SMALL = 100_000
 # Opening a file takes about 5 ms, and a read opens each up to three times.
 MANY_FILES = 8
 
 
-def compact_table(workspace: Workspace, table: StreamTable, wait: float) -> CompactResult:
+def compact_table(workspace: Workspace, known: StreamTable, wait: float) -> CompactResult:
     """Rewrite what no consumer tells apart any more into one run."""
-    with workspace.leases.hold(lease_of(table.id), wait=wait):
+    with _held(workspace, known, wait) as table:
         start = perf_counter()
-        table = recover(workspace, workspace.catalog.get(table.id) or table)
         since = safe_epoch(workspace, table)
         if table.epoch == 0 or since <= 0:
             return CompactResult(str(table.name), False, "nothing is stored yet")
@@ -29,11 +33,7 @@ def compact_table(workspace: Workspace, table: StreamTable, wait: float) -> Comp
             stats = trace.compact(spark, since)
         last = trace.last_commit()
         assert last is not None
-        assert table.frontier is not None
-        workspace.catalog.record_progress(
-            table.id, table.frontier, table.epoch, last.since, trace.log.latest_version(),
-            incarnation=table.incarnation, is_noticed=True,
-        )  # fmt: skip
+        _record(workspace, table, last.since, is_noticed=True)
         trace.vacuum(timedelta(hours=workspace.settings.trace_retention_hours))
         return CompactResult(
             str(table.name), stats.is_done, f"epochs up to {last.since}", last.since,
@@ -42,37 +42,49 @@ def compact_table(workspace: Workspace, table: StreamTable, wait: float) -> Comp
         )  # fmt: skip
 
 
-def merge_table(workspace: Workspace, table: StreamTable, wait: float) -> bool:
+def merge_table(workspace: Workspace, known: StreamTable, wait: float) -> None:
     """Make one file of the small ones that refreshes left; all epochs can still be told apart."""
-    with workspace.leases.hold(lease_of(table.id), wait=wait):
-        table = recover(workspace, workspace.catalog.get(table.id) or table)
-        trace = workspace.trace(table)
+    with _held(workspace, known, wait) as table:
         with workspace.worker(table.settings, adaptive=False) as spark:
-            is_merged = trace.merge(spark)
-        if is_merged and table.frontier is not None:
-            workspace.catalog.record_progress(
-                table.id, table.frontier, table.epoch, table.since, trace.log.latest_version(),
-                incarnation=table.incarnation,
-            )  # fmt: skip
-        return is_merged
+            is_merged = workspace.trace(table).merge(spark)
+        if is_merged:
+            _record(workspace, table, table.since, is_noticed=False)
 
 
-def tidy_when_due(workspace: Workspace, table_id: str) -> str | None:
-    """Compact or merge after a refresh when reading has become dear; what was done, in a word.
+def tidy_when_due(workspace: Workspace, table_id: str) -> None:
+    """Compact or merge after a refresh when reading has become dear; never waits.
 
-    Never waits, never fails a refresh.
+    The refresh is done and stays so: what goes wrong here is told to the log, and tried again.
     """
     table = workspace.catalog.get(table_id)
     if table is None or table.epoch == 0:
-        return None
+        return
     try:
         if is_due(workspace, table):
-            return "compacted" if compact_table(workspace, table, wait=0.0).compacted else None
-        if workspace.trace(table).small_files(table.epoch) >= MANY_FILES:
-            return "merged" if merge_table(workspace, table, wait=0.0) else None
+            compact_table(workspace, table, wait=0.0)
+        elif workspace.trace(table).small_files(table.epoch) >= MANY_FILES:
+            merge_table(workspace, table, wait=0.0)
     except Busy:
         pass
-    return None
+    except Exception as error:
+        told = error if isinstance(error, RunnelError) else translate(error)
+        _log.warning("%s was refreshed but not tidied: %s", table.name, told)
+
+
+@contextmanager
+def _held(workspace: Workspace, known: StreamTable, wait: float) -> Iterator[StreamTable]:
+    """The table as it is now, under its lease."""
+    with workspace.leases.hold(lease_of(known.id), wait=wait):
+        yield recover(workspace, workspace.catalog.get(known.id) or known)
+
+
+def _record(workspace: Workspace, table: StreamTable, since: int, is_noticed: bool) -> None:
+    assert table.frontier is not None
+    version = workspace.trace(table).log.latest_version()
+    workspace.catalog.record_progress(
+        table.id, table.frontier, table.epoch, since, version,
+        incarnation=table.incarnation, is_noticed=is_noticed,
+    )  # fmt: skip
 
 
 def is_due(workspace: Workspace, table: StreamTable) -> bool:
