@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,8 +43,6 @@ def converse(lake: Lake, limit: int) -> None:
     count = len(lake.status())
     say(f"Runnel {__version__}, {count} stream table{'' if count == 1 else 's'}.")
     note(r"Statements end with ;   \? helps, Ctrl-D leaves.")
-    # PySpark's own handler talks to the JVM on the connection that it has just interrupted.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with _line_editing(lambda: [row.name for row in lake.status()]):
         for text in _statements():
             _run(lake, text, limit)
@@ -81,17 +78,9 @@ def _run(lake: Lake, text: str, limit: int) -> None:
     except RunnelError as error:
         show_error(error)
     except KeyboardInterrupt:
-        _cancel(lake)
-        note("(cancelled)")
-
-
-def _cancel(lake: Lake) -> None:
-    """End what the statement left running in Spark."""
-    try:
-        lake.spark.sparkContext.cancelAllJobs()
-    except Exception:
-        # A Connect session has no context; it interrupts its own operations instead.
+        # Fetching rows is no verb of the lake, which would have ended its own jobs.
         lake.spark.interruptAll()
+        note("(cancelled)")
 
 
 @contextmanager

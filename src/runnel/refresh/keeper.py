@@ -18,7 +18,7 @@ from runnel.lake.names import (
     retract_view,
     sync_tables,
 )
-from runnel.lake.session import Session, open_session, translate
+from runnel.lake.session import Session, cancelling, open_session, translate
 from runnel.lake.trace import Trace
 from runnel.model.names import TableName
 
@@ -92,7 +92,8 @@ class SessionKeeper:
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
         try:
-            frame = spark.sql(text)
+            with cancelling(spark):
+                frame = spark.sql(text)
         except RunnelError:
             raise
         except Exception as error:

@@ -13,7 +13,7 @@ from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.log import DeltaLog
-from runnel.lake.session import worker_session
+from runnel.lake.session import cancelling, worker_session
 from runnel.lake.trace import Trace
 from runnel.model.settings import Settings
 
@@ -74,18 +74,27 @@ class Workspace:
 
     @contextmanager
     def worker(self, settings: Mapping[str, str], adaptive: bool) -> Iterator[SparkSession]:
-        """A session that nobody else uses meanwhile, with a query's settings; kept for the next."""
+        """A session that nobody else uses meanwhile, with a query's settings; kept for the next.
+
+        Not after an interrupt: what it did may still be running there.
+        """
         key = (*sorted(settings.items()), ("adaptive", str(adaptive)))
         with self._lock:
             idle = self._idle.setdefault(key, [])
             session = idle.pop() if idle else None
         if session is None:
             session = worker_session(self.spark, settings, adaptive)
+        is_clean = True
         try:
-            yield session
+            with cancelling(session):
+                yield session
+        except KeyboardInterrupt:
+            is_clean = False
+            raise
         finally:
-            with self._lock:
-                self._idle[key].append(session)
+            if is_clean:
+                with self._lock:
+                    self._idle[key].append(session)
 
     def frame(
         self, session: SparkSession, key: tuple[str, int], make: Callable[[], DataFrame]
