@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from runnel import sql as statements
 from runnel.catalog import Leases, Owner, StreamTable, open_catalog
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.interrupts import cancelling
 from runnel.lake.session import query_settings
 from runnel.model.closing import Closing
 from runnel.model.graph import Graph
@@ -47,6 +50,9 @@ from runnel.schedule.passes import Notice, bring_up, refresh_pass
 
 _UNSET: Any = object()
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def connect(
     path: str | Path | None = None,
@@ -76,6 +82,17 @@ def connect(
     return Lake(Workspace(folder, writer, leases, chosen, keeper.open), keeper)
 
 
+def _interruptible(verb: Callable[Concatenate[Lake, P], R]) -> Callable[Concatenate[Lake, P], R]:
+    """After Ctrl-C nothing that the verb began goes on, and the session can be used again."""
+
+    @wraps(verb)
+    def run(lake: Lake, /, *arguments: P.args, **options: P.kwargs) -> R:
+        with cancelling(lambda: lake._keeper.opened):
+            return verb(lake, *arguments, **options)
+
+    return run
+
+
 class Lake(Closing):
     """A folder of Delta tables and the stream tables over them."""
 
@@ -100,6 +117,7 @@ class Lake(Closing):
 
     # -- defining -------------------------------------------------------------------------------
 
+    @_interruptible
     def create_stream_table(
         self,
         name: str | TableName,
@@ -138,6 +156,7 @@ class Lake(Closing):
             redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
         return self.status(target)
 
+    @_interruptible
     def alter_stream_table(
         self,
         name: str | TableName,
@@ -170,6 +189,7 @@ class Lake(Closing):
         self._workspace.catalog.update_table(table.id, **changes)
         return self.status(table.name)
 
+    @_interruptible
     def drop_stream_table(
         self, name: str | TableName, *, cascade: bool = False, if_exists: bool = False
     ) -> tuple[str, ...]:
@@ -187,6 +207,7 @@ class Lake(Closing):
 
     # -- refreshing -----------------------------------------------------------------------------
 
+    @_interruptible
     def refresh(self, name: str | TableName | None = None, *, notice: Notice | None = None) -> Any:
         """Refresh a table after everything above it; without a name, everything in order.
 
@@ -206,10 +227,12 @@ class Lake(Closing):
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
         return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys))
 
+    @_interruptible
     def verify(self, name: str | TableName) -> VerifyResult:
         """Compare a table's contents with its query at the pinned source versions."""
         return verify_table(self._workspace, self._find(name))
 
+    @_interruptible
     def compact(self, name: str | TableName) -> CompactResult:
         """Rewrite a table's history that no consumer needs any more into one sorted run."""
         wait = self._workspace.settings.busy_wait_seconds
@@ -234,6 +257,7 @@ class Lake(Closing):
             raise UserError(f"{table.name} has no epoch {chosen} yet; its newest is {table.epoch}")
         return self._workspace.trace(table).readout(self.spark, chosen)
 
+    @_interruptible
     def sql(self, text: str) -> Any:
         """Run a statement: STREAM TABLE statements here, everything else by Spark."""
         statement = statements.parse_statement(text)
@@ -260,6 +284,7 @@ class Lake(Closing):
         """Who reads whom."""
         return seeing.graph(self._workspace.catalog)
 
+    @_interruptible
     def explain(
         self, name: str | TableName | None = None, *, query: str | None = None,
         refresh_mode: str | RefreshMode = RefreshMode.AUTO,

@@ -18,6 +18,12 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 _PATIENCE = 120.0
+_SLOW_TABLE = """
+CREATE TABLE t (id BIGINT) USING delta;
+INSERT INTO t SELECT id FROM range(10000);
+CREATE STREAM TABLE slow WITH (initialize = false) AS
+SELECT COUNT(*) AS n FROM t a, t b, t c WHERE sqrt(a.id + b.id + c.id) > 3;
+"""
 
 
 class Screen:
@@ -101,3 +107,69 @@ def test_interrupted_nothing_stays_behind(tmp_path: Path, when: str) -> None:
         gone, alive = psutil.wait_procs(children, timeout=_PATIENCE)
         assert gone
         assert not alive
+
+
+_PROGRAM = """
+import os, signal, sys, threading, time
+import runnel
+
+def interrupt_a_job(tracker):
+    while not tracker.getActiveJobsIds():
+        time.sleep(0.1)
+    time.sleep(float(sys.argv[2]))
+    os.kill(os.getpid(), signal.SIGINT)
+
+# Many short tasks: a task that has begun is ended only where Spark looks.
+conf = {"spark.sql.files.maxPartitionBytes": "4096"}
+with runnel.connect(sys.argv[1], spark_conf=conf) as lake:
+    lake.sql("CREATE TABLE t (id BIGINT) USING delta")
+    lake.sql("INSERT INTO t SELECT /*+ REPARTITION(64) */ id FROM range(2000)")
+    lake.create_stream_table("n", "SELECT COUNT(*) AS n FROM t")
+    tracker = lake.spark.sparkContext.statusTracker()
+    threading.Thread(target=interrupt_a_job, args=[tracker]).start()
+    try:
+        lake.create_stream_table(
+            "slow", "SELECT COUNT(*) AS n FROM t a, t b, t c WHERE sqrt(a.id + b.id + c.id) > 3"
+        )
+    except KeyboardInterrupt:
+        print("interrupted")
+    print("running:", tracker.getActiveJobsIds())
+    print("tables:", [row.name for row in lake.status()])
+    lake.sql("INSERT INTO t VALUES (-1)")
+    print("then:", lake.refresh("n").action.value, lake.verify("n").ok)
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0", "2"])
+def test_a_program_goes_on_after_ctrl_c(tmp_path: Path, seconds: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path / "lake"), seconds],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "interrupted",
+        "running: []",
+        "tables: ['n']",
+        "then: DIFFERENTIAL True",
+    ], done.stderr
+
+
+def test_an_interrupted_refresh_is_told_and_done_again(tmp_path: Path) -> None:
+    with started(tmp_path, "sql", "-e", _SLOW_TABLE) as screen:
+        screen.wait_for("CREATE STREAM TABLE")
+        assert screen.process.wait(_PATIENCE) == 0
+    with started(tmp_path, "refresh") as screen:
+        screen.wait_for("0:00:05")
+        interrupt(screen)
+        assert "Traceback" not in screen.wait_for("interrupted")
+        assert screen.process.wait(_PATIENCE) == 130
+    with started(tmp_path, "history", "slow") as screen:
+        screen.wait_for("INTERRUPTED")
+    with started(tmp_path, "sql", "-e", "DELETE FROM t WHERE id > 10") as screen:
+        assert screen.process.wait(_PATIENCE) == 0
+    with started(tmp_path, "refresh", "slow") as screen:
+        screen.wait_for("slow")
+        assert screen.process.wait(_PATIENCE) == 0
+    with started(tmp_path, "verify", "slow") as screen:
+        assert screen.process.wait(_PATIENCE) == 0

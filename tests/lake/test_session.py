@@ -148,3 +148,16 @@ def test_output_schema(spark: SparkSession) -> None:
     assert found == (Column("x y", "bigint"), Column("s", "string"))
     with pytest.raises(InvalidQuery, match="line 1"):
         output_schema(spark, "SELECT FROM WHERE")
+
+
+def test_an_interrupt_that_cleaning_up_hid_is_an_interrupt() -> None:
+    def interrupted_call() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise OSError("answer from Java side is empty")
+
+    with pytest.raises(OSError, match="empty") as caught:
+        interrupted_call()
+    with pytest.raises(KeyboardInterrupt):
+        translate(caught.value)

@@ -78,8 +78,10 @@ def _run(lake: Lake, text: str, limit: int) -> None:
     except RunnelError as error:
         show_error(error)
     except KeyboardInterrupt:
+        from runnel.lake.interrupts import cancel
+
         # Fetching rows is no verb of the lake, which would have ended its own jobs.
-        lake.spark.interruptAll()
+        cancel(lake.spark)
         note("(cancelled)")
 
 

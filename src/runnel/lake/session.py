@@ -5,27 +5,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from runnel.errors import SystemFault
+from runnel.lake.interrupts import same_handler
 from runnel.lake.java import find_java
 from runnel.lake.translate import translate
 
 __all__ = [
     "QUERY_SETTINGS",
     "Session",
-    "cancelling",
     "find_java",
     "open_session",
     "query_settings",
@@ -71,7 +68,6 @@ QUERY_SETTINGS = (
 """Session settings that can change what a query means."""
 
 _LAKE = "spark.runnel.lake"
-_CANCEL_SECONDS = 3.0
 WORKER_SETTINGS = {
     # A list of more than 32 files would be looked up by a Spark job of its own.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
@@ -120,25 +116,6 @@ def worker_session(
     return worker
 
 
-@contextlib.contextmanager
-def cancelling(spark: SparkSession) -> Iterator[None]:
-    """An interrupt (Ctrl-C) also ends what the session has running, which would go on otherwise."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        # What cannot be reached any more has nothing running.
-        with contextlib.suppress(Exception):
-            _cancel(spark)
-        raise
-
-
-def _cancel(spark: SparkSession) -> None:
-    # The interrupted call may still be planned there, and start its job a moment later.
-    deadline = monotonic() + _CANCEL_SECONDS
-    while not spark.interruptAll() and monotonic() < deadline:
-        sleep(0.1)
-
-
 def query_settings(spark: SparkSession) -> dict[str, str]:
     """The present values of QUERY_SETTINGS."""
     values: dict[str, str] = {}
@@ -161,7 +138,7 @@ def _start(lake_path: Path, conf: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        with _stderr_to(log), _same_interrupt():
+        with _stderr_to(log), same_handler():
             return builder.getOrCreate()
     except Exception as error:
         raise SystemFault(
@@ -239,21 +216,6 @@ def _driver_memory_mb() -> int:
     except (ValueError, OSError):
         return 2048
     return max(1024, total // 4 // 2**20)
-
-
-@contextlib.contextmanager
-def _same_interrupt() -> Iterator[None]:
-    """Keep the process's own way with Ctrl-C.
-
-    PySpark's handler talks to the JVM on the connection that it has just interrupted: it fails, and
-    the job goes on.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread() and handler is not None:
-            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from runnel.errors import (
     SourceError,
     SystemFault,
 )
+from runnel.lake.interrupts import was_interrupted
 
 NEGATIVE_TOTAL = "runnel: a row has a negative total weight"
 """What a plan raises when a trace would show a row less than zero times."""
@@ -38,6 +39,8 @@ _HINTS = {
 
 def translate(error: Exception) -> RunnelError:
     """The Runnel error that says the same; a Runnel error comes back as it is."""
+    if was_interrupted(error):
+        raise KeyboardInterrupt from error
     if isinstance(error, RunnelError):
         return error
     text = str(error)

@@ -12,6 +12,7 @@ from runnel.compile.program import STATE, TOKEN, weight_of
 from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
 from runnel.lake.frames import DataFrame, F, SparkSession
+from runnel.lake.interrupts import cancelling
 from runnel.lake.reading import columns_of, read_version
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.frontier import Pin
@@ -62,7 +63,8 @@ def binding(workspace: Workspace, spark: SparkSession) -> Iterator[Binding]:
     """A binding whose views and persisted frames go away at the end, whatever happens."""
     bound = Binding(workspace, spark)
     try:
-        yield bound
+        with cancelling(lambda: spark):
+            yield bound
     finally:
         bound.close()
 

@@ -18,7 +18,7 @@ from runnel.lake.names import (
     retract_view,
     sync_tables,
 )
-from runnel.lake.session import Session, cancelling, open_session, translate
+from runnel.lake.session import Session, open_session, translate
 from runnel.lake.trace import Trace
 from runnel.model.names import TableName
 
@@ -52,6 +52,11 @@ class SessionKeeper:
                 self._session = self._start()
                 self.sync()
             return self._session.spark
+
+    @property
+    def opened(self) -> SparkSession | None:
+        """The session, if something needed one."""
+        return self._session.spark if self._session is not None else None
 
     def close(self) -> None:
         with self._lock:
@@ -92,8 +97,7 @@ class SessionKeeper:
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
         try:
-            with cancelling(spark):
-                frame = spark.sql(text)
+            frame = spark.sql(text)
         except RunnelError:
             raise
         except Exception as error:

@@ -12,8 +12,9 @@ from pathlib import Path
 from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
 from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.interrupts import cancelling
 from runnel.lake.log import DeltaLog
-from runnel.lake.session import cancelling, worker_session
+from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace
 from runnel.model.settings import Settings
 
@@ -86,7 +87,7 @@ class Workspace:
             session = worker_session(self.spark, settings, adaptive)
         is_clean = True
         try:
-            with cancelling(session):
+            with cancelling(lambda: session):
                 yield session
         except KeyboardInterrupt:
             is_clean = False
