@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -58,6 +59,8 @@ def started(folder: Path, *arguments: str) -> Iterator[Screen]:
     process = subprocess.Popen(
         [sys.executable, "-m", "runnel.cli.main", *arguments, "--lake", folder / "lake"],
         stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+        # Programs started in the background of a script ignore interrupts, and so do their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )  # fmt: skip
     os.close(theirs)
     try:

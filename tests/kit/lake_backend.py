@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -37,7 +37,10 @@ class LakeBackend:
 
     def create_table(self, table: TableSpec) -> None:
         columns = ", ".join(f"`{c.name}` {c.type}" for c in table.columns)
-        self.lake.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
+        if "." in table.name:
+            self.lake.sql(f"CREATE SCHEMA IF NOT EXISTS {table.name.partition('.')[0]}")
+        mapping = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')" if _odd(table) else ""
+        self.lake.sql(f"CREATE TABLE {table.name} ({columns}) USING delta {mapping}")
         self.specs[table.name.lower()] = table
         self.rows[table.name.lower()] = list(table.rows)
         if table.rows:
@@ -80,14 +83,28 @@ class LakeBackend:
             self.lake.sql(f"DROP TABLE IF EXISTS {name}")
 
     def _append(self, table: TableSpec, rows: Sequence[Row]) -> None:
-        write_deltalake(self._path(table), _arrow(table, rows), mode="append")
+        self._write(table, rows, "append")
 
     def _overwrite(self, table: TableSpec, rows: Sequence[Row]) -> None:
-        write_deltalake(self._path(table), _arrow(table, rows), mode="overwrite")
+        self._write(table, rows, "overwrite")
+
+    def _write(
+        self, table: TableSpec, rows: Sequence[Row], mode: Literal["append", "overwrite"]
+    ) -> None:
+        if not _odd(table):
+            write_deltalake(self._path(table), _arrow(table, rows), mode=mode)
+            return
+        frame = self.lake.spark.createDataFrame(_arrow(table, rows))
+        frame.write.format("delta").mode(mode).saveAsTable(table.name)
 
     def _path(self, table: TableSpec) -> DeltaTable:
         detail = self.lake.sql(f"DESCRIBE DETAIL {table.name}").first()
         return DeltaTable(detail["location"].removeprefix("file:"))
+
+
+def _odd(table: TableSpec) -> bool:
+    """Whether Delta has to map the columns' names, which delta-rs does not write."""
+    return any(set(c.name) & set(" ,;{}()\n\t=") for c in table.columns)
 
 
 def _arrow(table: TableSpec, rows: Sequence[Row]) -> pa.Table:

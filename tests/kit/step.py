@@ -41,7 +41,7 @@ from runnel.model.columns import Column
 
 _TABLE = re.compile(r"table\s+(\S+)\s*\((.*)\)\s*((?:\s*(?:keyless|kind\s+\w+))*)$")
 _VALUE = re.compile(r"\s*('(?:[^']|'')*'|[^'|]*?)\s*(\||$)")
-_TYPES = re.compile(r"(`[^`]+`|\w+)\s+([^,(]+(?:\([^)]*\))?)\s*(?:,|$)")
+_TYPES = re.compile(r"(`[^`]+`|\w+)\s+([^,(<]+(?:\([^)]*\)|<.*?>)?)\s*(?:,|$)")
 
 
 @dataclass

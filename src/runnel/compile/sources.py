@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -24,7 +25,7 @@ class TableReference:
 def table_references(query: str) -> tuple[TableReference, ...]:
     """Every mention of a table that is not a CTE of the query itself."""
     tree = parse(query)
-    offset = len(query) - len(query.lstrip())
+    offset = _offset(query)
     return tuple(
         TableReference(
             table_name(table),
@@ -46,13 +47,50 @@ def source_names(query: str) -> tuple[TableName, ...]:
 
 def redirect(query: str, replacement: Callable[[TableName], str]) -> str:
     """The user's own text, with each table name replaced (by position, so nothing else changes)."""
+    references = table_references(query)
+    aliases = _aliases(r.name for r in references if not r.has_alias)
+    edits = [
+        (
+            r.start,
+            r.end,
+            replacement(r.name) + ("" if r.has_alias else f" AS {aliases[r.name.key]}"),
+        )
+        for r in references
+    ]
+    edits += _qualifiers(query, aliases)
     out = query
-    for reference in sorted(table_references(query), key=lambda r: r.start, reverse=True):
-        target = replacement(reference.name)
-        if not reference.has_alias:
-            target = f"{target} AS {quote(reference.name.name)}"
-        out = out[: reference.start] + target + out[reference.end :]
+    for start, end, text in sorted(edits, reverse=True):
+        out = out[:start] + text + out[end:]
     return out
+
+
+def _aliases(names: Iterable[TableName]) -> dict[str, str]:
+    """What tables without an alias are called; tables of one name in two schemas differ."""
+    named = {name.key: name for name in names}
+    count = Counter(name.name.lower() for name in named.values())
+    return {
+        key: quote(name.name if count[name.name.lower()] == 1 else key)
+        for key, name in named.items()
+    }
+
+
+def _qualifiers(query: str, aliases: dict[str, str]) -> Iterator[tuple[int, int, str]]:
+    """Where a column is qualified with a table's schema, which an alias does not have."""
+    offset = _offset(query)
+    for column in parse(query).find_all(exp.Column):
+        parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+        first = 1 if parts and parts[0].name.lower() == "spark_catalog" else 0
+        if len(column.parts) - first < 3:
+            continue
+        alias = aliases.get(TableName(parts[first].name, parts[first + 1].name).key)
+        if alias is not None:
+            start, end = parts[0].meta["start"], parts[first + 1].meta["end"]
+            yield offset + start, offset + end + 1, alias
+
+
+def _offset(query: str) -> int:
+    """The parser counts from the first character that is not blank."""
+    return len(query) - len(query.lstrip())
 
 
 def table_name(table: exp.Table) -> TableName:
