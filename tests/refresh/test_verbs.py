@@ -194,6 +194,22 @@ def test_what_is_not_differentiable_runs_full_and_says_why(lake: Lake, tmp_path:
     check(lake, "ranked", "NO_DATA")
 
 
+def test_functions_of_the_users_own_run_full(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.sql("CREATE OR REPLACE FUNCTION doubled(x INT) RETURNS INT RETURN x * 2")
+    query = "SELECT id, doubled(cust) AS d, pmod(xxhash64(id), 7) AS m FROM orders"
+    try:
+        with pytest.raises(NotDifferentiable, match="doubled"):
+            lake.create_stream_table("twice", query, refresh_mode="DIFFERENTIAL")
+        lake.create_stream_table("twice", query)
+        source.append((4, 10, "2.00"))
+        check(lake, "twice", "FULL", "user-defined function doubled")
+    finally:
+        lake.sql("DROP FUNCTION doubled")
+    with pytest.raises(InvalidQuery, match="temporary functions"):
+        lake.create_stream_table("thrice", "SELECT tripled(cust) AS t FROM orders")
+
+
 def test_auto_chooses_by_the_size_of_the_change(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     source.append(*[(i, i % 50, "1.00") for i in range(100, 2100)])

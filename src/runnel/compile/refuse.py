@@ -38,6 +38,11 @@ def refuse(tree: exp.Query) -> None:
             )
 
 
+def strange_functions(tree: exp.Query) -> frozenset[str]:
+    """Functions that only Spark may know, if they are not the user's own."""
+    return frozenset(node.name.lower() for node in tree.find_all(exp.Anonymous))
+
+
 def _refuse_function(node: exp.Expr) -> None:
     names = _function_names(node)
     if names & NON_DETERMINISTIC:

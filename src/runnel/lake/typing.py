@@ -12,6 +12,7 @@ from runnel.lake.translate import translate
 from runnel.model.columns import Column
 from runnel.model.names import quote
 
+_SYSTEM: set[str] = set()
 _Key = tuple[tuple[Column, ...], tuple[str, ...]]
 
 
@@ -45,3 +46,11 @@ def output_schema(spark: SparkSession, sql: str) -> tuple[Column, ...]:
     except PySparkException as error:
         raise translate(error) from error
     return tuple(Column(field.name, field.dataType.simpleString()) for field in schema)
+
+
+def system_functions(spark: SparkSession) -> frozenset[str]:
+    """The names of Spark's own functions."""
+    if not _SYSTEM:
+        rows = spark.sql("SHOW SYSTEM FUNCTIONS").collect()
+        _SYSTEM.update(row["function"].lower() for row in rows)
+    return frozenset(_SYSTEM)

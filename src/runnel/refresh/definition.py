@@ -8,13 +8,13 @@ from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
-from runnel.compile.refuse import refuse
+from runnel.compile.refuse import refuse, strange_functions
 from runnel.compile.sources import redirect, source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import columns_of
-from runnel.lake.typing import SparkTyper, output_schema
+from runnel.lake.typing import SparkTyper, output_schema, system_functions
 from runnel.model.columns import Column, Layout, hashable_names
 from runnel.model.names import TableName, quote
 from runnel.refresh.workspace import Workspace
@@ -44,13 +44,15 @@ class Definition:
 
 def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
     """Check a query against the sources as they are now."""
-    refuse(parse(query))
+    tree = parse(query)
+    refuse(tree)
     sources = tuple(_find_source(workspace, name) for name in source_names(query))
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas = [_schema(workspace, source) for source in sources]
     columns = _output(spark, query, schemas)
     try:
+        _check_functions(spark, strange_functions(tree))
         names = [c.name for c in columns]
         compiled = compile_query(query, schemas, SparkTyper(spark), names)
         _check_types(compiled, columns)
@@ -137,6 +139,16 @@ def _check_storable(column: Column) -> None:
 def _typed_nulls(columns: tuple[Column, ...]) -> str:
     items = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in columns)
     return f"(SELECT {items} WHERE FALSE)"
+
+
+def _check_functions(spark: SparkSession, names: frozenset[str]) -> None:
+    own = sorted(names - system_functions(spark)) if names else []
+    if own:
+        raise NotDifferentiable(
+            f"the user-defined function {own[0]}",
+            detail="whether it aggregates, and whether it always gives the same, is not known",
+            hint="use refresh mode FULL or AUTO, or write it with functions of Spark",
+        )
 
 
 def _check_types(compiled: CompiledQuery, columns: tuple[Column, ...]) -> None:
