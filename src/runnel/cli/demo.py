@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -85,7 +86,7 @@ def _play(lake: Lake, board: Scoreboard) -> None:
             for statement in happening.statements:
                 lake.sql(statement)
             update("refreshing")
-            lines = [_line(lake, result, board, update) for result in lake.refresh()]
+            lines = _lines(lake, lake.refresh(), board, update)
         board.show(lines)
 
 
@@ -101,17 +102,24 @@ def _fill(lake: Lake, update: Update) -> None:
         lake.create_stream_table(shown.name, shown.query, refresh_mode=shown.mode)
 
 
-def _line(lake: Lake, result: RefreshResult, board: Scoreboard, update: Update) -> Line:
+def _lines(
+    lake: Lake, results: Sequence[RefreshResult], board: Scoreboard, update: Update
+) -> list[Line]:
     from runnel.cli.scoreboard import Line
 
     # The same sources: recomputing would take what it took, and give what it gave.
-    before = board.last(result.name) if not result.change_rows else None
-    if before is not None:
-        return Line(result, before.full_seconds, before.verified)
-    update(f"recomputing {result.name} in full, to compare the time")
-    full = _recompute(lake, result.name)
-    update(f"verifying {result.name}")
-    return Line(result, full, lake.verify(result.name))
+    known = {r.name: line for r in results if not r.change_rows and (line := board.last(r.name))}
+    new = [r.name for r in results if r.name not in known]
+    full = {name: line.full_seconds for name, line in known.items()}
+    for name in new:
+        update(f"recomputing {name} in full, to compare the time")
+        full[name] = _recompute(lake, name)
+    update("verifying")
+    verified = {name: line.verified for name, line in known.items()}
+    # Nobody times these, so they may run side by side.
+    with ThreadPoolExecutor(len(results)) as pool:
+        verified |= zip(new, pool.map(lake.verify, new), strict=True)
+    return [Line(r, full[r.name], verified[r.name]) for r in results]
 
 
 def _recompute(lake: Lake, name: str) -> float:
