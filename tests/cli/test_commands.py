@@ -44,6 +44,8 @@ def test_a_table_from_create_to_drop(run: Run, lake: Path) -> None:
     assert run("verify", "sales", "--lake", lake, "--json").json[0]["ok"] is True
     assert run("compact", "--lake", lake, "--json").json[0]["compacted"] is True
     assert "change program" in run("explain", "sales", "--lake", lake).out
+    examined = run("doctor", "--lake", lake, "--json")
+    assert not [f for f in examined.json["findings"] if f["result"] == "problem"], examined.out
     assert run("alter", "sales", "--suspend", "--no-schedule", "--lake", lake).out == (
         "altered sales (DIFFERENTIAL, suspended)\n"
     )  # fmt: skip

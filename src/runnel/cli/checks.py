@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from runnel.catalog import Owner, is_alive
 from runnel.errors import RunnelError
 from runnel.lake.java import find_java
-from runnel.lake.log import DeltaLog
 from runnel.model.refresh import Outcome
 from runnel.model.tabular import Record
 from runnel.refresh.attempt import lease_of
@@ -82,7 +81,9 @@ def sources(workspace: Workspace) -> Finding:
         f"{source.name} (read by {table.name})"
         for table in workspace.catalog.tables()
         for source in table.sources
-        if source.kind == "delta" and source.location and not _is_readable(source.location)
+        if source.kind == "delta"
+        and source.location
+        and not _is_readable(workspace, source.location)
     ]
     return _finding(
         "sources", "problem", gone, "every source can be read", "gone: {}",
@@ -188,9 +189,9 @@ def _names(tables: Iterable[StreamTable]) -> list[str]:
     return [str(table.name) for table in tables]
 
 
-def _is_readable(location: str) -> bool:
+def _is_readable(workspace: Workspace, location: str) -> bool:
     try:
-        DeltaLog(location).latest_version()
+        workspace.log(location).latest_version()
     except RunnelError:
         return False
     return True
