@@ -108,6 +108,40 @@ class OuterJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """The rows of `left` that have a partner in `right`; with `is_anti` those that have none."""
+
+    left: Node
+    right: Node
+    conjuncts: tuple[Scalar, ...]
+    is_anti: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Each row as often as `times` says, which it reads from the row; a filter is 0 or 1 times."""
+
+    input: Node
+    times: Scalar
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
 class UnionAll:
     """All rows of all inputs, matched by position."""
 
@@ -147,7 +181,18 @@ class Aggregate:
         return (self.input,)
 
 
-Node = Scan | OneRow | Project | Filter | InnerJoin | OuterJoin | UnionAll | Aggregate
+Node = (
+    Scan
+    | OneRow
+    | Project
+    | Filter
+    | Repeat
+    | InnerJoin
+    | OuterJoin
+    | SemiJoin
+    | UnionAll
+    | Aggregate
+)
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -10,7 +10,9 @@ from runnel.algebra.nodes import (
     OneRow,
     OuterJoin,
     Project,
+    Repeat,
     Scan,
+    SemiJoin,
     UnionAll,
 )
 
@@ -37,6 +39,11 @@ def _label(node: Node) -> str:
             return f"InnerJoin [{' AND '.join(map(str, node.conjuncts))}]"
         case OuterJoin():
             return f"{node.kind.capitalize()}Join [{' AND '.join(map(str, node.conjuncts))}]"
+        case SemiJoin():
+            kind = "AntiJoin" if node.is_anti else "SemiJoin"
+            return f"{kind} [{' AND '.join(map(str, node.conjuncts))}]"
+        case Repeat():
+            return f"Repeat [{node.times} times]"
         case UnionAll():
             return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
         case Aggregate():

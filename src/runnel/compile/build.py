@@ -8,14 +8,16 @@ from itertools import count
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Node, Project, Scan, UnionAll, distinct
-from runnel.algebra.scalar import Scalar, wrap
+from runnel.algebra.nodes import Node, Scan
+from runnel.algebra.scalar import Scalar
 from runnel.compile.clauses import refuse_other_clauses
+from runnel.compile.grouping import is_grouped
 from runnel.compile.joins import join_relations
 from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation
 from runnel.compile.scope import Entry, Scope
-from runnel.compile.select import build_select
+from runnel.compile.select import build_select, select_rows
+from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -57,12 +59,31 @@ class Builder:
                 return self.query(node.this, ctes)
             case exp.Select():
                 return build_select(self, node, ctes)
-            case exp.Union():
-                return self._union(node, ctes)
             case exp.SetOperation():
-                raise NotDifferentiable(node.key.upper(), hint="use refresh mode FULL or AUTO")
+                left, right = self.query(node.left, ctes), self.query(node.right, ctes)
+                return combine(self, node, left, right)
             case _:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
+
+    def rows(
+        self, query: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope
+    ) -> tuple[Node, tuple[Scalar, ...], tuple[Scalar, ...]]:
+        """A subquery's rows, its output over them, its conditions that read the outer query."""
+        while isinstance(query, exp.Subquery) and not query.args.get("with_"):
+            query = query.this
+        if isinstance(query, exp.Select) and not is_grouped(query):
+            refuse_other_clauses(query)
+            return select_rows(self, query, self._with(query, ctes), outer)
+        try:
+            relation = self.query(query, ctes)
+        except InvalidQuery as error:
+            # Spark has accepted it, so the name that is not found is one of the outer query.
+            raise NotDifferentiable(
+                "a subquery that groups or combines and reads columns of the outer query",
+                detail=error.primary,
+                hint="use refresh mode FULL or AUTO",
+            ) from error
+        return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), ()
 
     def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
         self._refuse_time_travel(node)
@@ -129,28 +150,6 @@ class Builder:
         )
         return scan, Scope(entries)
 
-    def _union(self, node: exp.Union, ctes: Mapping[str, _Cte]) -> Relation:
-        left, right = self.query(node.left, ctes), self.query(node.right, ctes)
-        if len(left.outputs) != len(right.outputs):
-            raise InvalidQuery(
-                f"UNION of {len(left.outputs)} and {len(right.outputs)} columns",
-                detail="both sides need the same number of columns",
-            )
-        columns = tuple(
-            self.fresh(self._common_type(a, b))
-            for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)
-        )
-        union: Node = UnionAll((_cast(left, columns, self), _cast(right, columns, self)), columns)
-        if node.args.get("distinct"):
-            union = distinct(union)
-        names = (name for name, _ in left.outputs)
-        return Relation(union, tuple(zip(names, columns, strict=True)))
-
-    def _common_type(self, left: Column, right: Column) -> str:
-        if left.type == right.type:
-            return left.type
-        return self.typer.types((left, right), [f"coalesce({left.name}, {right.name})"])[0]
-
     def _refuse_time_travel(self, node: exp.Expr) -> None:
         if node.args.get("version"):
             raise InvalidQuery(
@@ -158,17 +157,6 @@ class Builder:
                 detail="Runnel decides which version of each source is read",
                 hint="remove VERSION AS OF / TIMESTAMP AS OF",
             )
-
-
-def _cast(relation: Relation, columns: tuple[Column, ...], builder: Builder) -> Node:
-    """Bring a branch to the union's types, with its columns in output order."""
-    items = []
-    for (_, own), target in zip(relation.outputs, columns, strict=True):
-        value = Scalar.column(own.name)
-        if own.type != target.type:
-            value = wrap("CAST(", value, f" AS {target.type})")
-        items.append((builder.fresh(target.type), value))
-    return Project(relation.node, tuple(items))
 
 
 def _is_parenthesised_join(inner: exp.Expr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,17 @@ _MORE_AGGREGATES = frozenset(
 )
 
 
-def is_grouped(select: exp.Select, items: list[SelectItem]) -> bool:
-    """Whether the SELECT aggregates, with or without GROUP BY."""
+def is_grouped(select: exp.Select) -> bool:
+    """Whether the SELECT aggregates, with or without GROUP BY; its subqueries are not asked."""
     if select.args.get("group"):
         return True
     having = select.args.get("having")
-    expressions = [i.expression for i in items] + ([having.this] if having else [])
-    return any(_is_aggregate(node) for e in expressions for node in e.walk())
+    expressions = [*select.expressions, *([having.this] if having else [])]
+    return any(_is_aggregate(node) for e in expressions for node in _own_nodes(e))
+
+
+def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    return node.walk(prune=lambda inner: isinstance(inner, exp.Query))
 
 
 def build_grouping(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import InnerJoin, JoinKind, Node, OuterJoin, Project
+from runnel.algebra.nodes import InnerJoin, JoinKind, Node, OuterJoin, Project, SemiJoin
 from runnel.algebra.scalar import Scalar
 from runnel.compile.scalars import conjuncts, resolve, to_scalar
 from runnel.compile.scope import Entry, Scope
@@ -23,7 +23,7 @@ def join_relations(
     """Join the next FROM item to what stands before it."""
     right_node, right_scope = right
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
-    if kind in ("SEMI", "ANTI") or (join.method or "").upper() not in ("", "NATURAL"):
+    if (join.method or "").upper() not in ("", "NATURAL"):
         raise NotDifferentiable(f"{side} {kind or join.method} JOIN".strip())
     shared = _shared_names(join, left_scope, right_scope)
     scope = Scope(left_scope.entries + right_scope.entries)
@@ -34,6 +34,8 @@ def join_relations(
         pairs = []
         on = join.args.get("on")
         condition = [to_scalar(resolve(c, scope)) for c in conjuncts(on)] if on else []
+    if kind in ("SEMI", "ANTI"):
+        return SemiJoin(left, right_node, tuple(condition), kind == "ANTI"), left_scope
     node = _join_node(side, left, right_node, tuple(condition))
     if shared:
         node, scope = _merge(builder, node, side, shared, pairs, left_scope, right_scope)

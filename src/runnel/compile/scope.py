@@ -23,9 +23,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Everything a FROM clause brings into sight, in star order."""
+    """Everything a FROM clause brings into sight, in star order; then what the query around has."""
 
     entries: tuple[Entry, ...]
+    outer: Scope | None = None
 
     def star(self, qualifier: str | None) -> tuple[Entry, ...]:
         if qualifier is None:
@@ -53,7 +54,7 @@ class Scope:
                 )
             if found:
                 return found[0].column, parts[used + 1 :]
-        return None
+        return self.outer.resolve(parts) if self.outer is not None else None
 
     def _matches(self, schema: str | None, qualifier: str | None, name: str) -> list[Entry]:
         return [

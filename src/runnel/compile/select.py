@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
+from runnel.algebra.scalar import Scalar
 from runnel.compile.grouping import build_grouping, is_grouped
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import column_type, conjuncts, mark, resolve, to_scalar
 from runnel.compile.scope import Scope
+from runnel.compile.subqueries import filter_by
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -32,9 +34,9 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
     node, scope = _from(builder, select, ctes)
     if where := select.args.get("where"):
-        node = Filter(node, tuple(to_scalar(resolve(c, scope)) for c in conjuncts(where.this)))
+        node, _ = filter_by(builder, node, scope, where.this, ctes)
     items = select_items(select, scope)
-    if is_grouped(select, items):
+    if is_grouped(select):
         node, items, having = build_grouping(builder, select, node, scope, items)
         if having is not None:
             node = Filter(node, tuple(to_scalar(c) for c in conjuncts(having)))
@@ -47,6 +49,22 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
         node = distinct(node)
     names = (item.name for item in items)
     return Relation(node, tuple(zip(names, columns, strict=True)))
+
+
+def select_rows(
+    builder: Builder, select: exp.Select, ctes: Mapping[str, Any], outer: Scope
+) -> tuple[Node, tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """The rows of a SELECT that neither groups nor limits, for a test that only compares them.
+
+    Its output as expressions over the rows, and its conditions that read the outer query.
+    """
+    node, scope = _from(builder, select, ctes)
+    scope = Scope(scope.entries, outer)
+    correlated: tuple[Scalar, ...] = ()
+    if where := select.args.get("where"):
+        node, correlated = filter_by(builder, node, scope, where.this, ctes)
+    items = select_items(select, scope)
+    return node, tuple(to_scalar(item.expression) for item in items), correlated
 
 
 def project(

@@ -10,10 +10,12 @@ from runnel.algebra.nodes import (
     OneRow,
     OuterJoin,
     Project,
+    Repeat,
     Scan,
+    SemiJoin,
     UnionAll,
 )
-from runnel.compile.differentiate import aggregate, inner_join, linear, outer_join
+from runnel.compile.differentiate import aggregate, inner_join, linear, outer_join, semi_join
 from runnel.compile.differentiate.emitter import Emitter, Reading
 from runnel.compile.program import step_of
 
@@ -35,6 +37,11 @@ def new(emitter: Emitter, node: Node) -> Reading:
             return inner_join.new_inner_join(emitter, node)
         case OuterJoin():
             return outer_join.new_outer_join(emitter, node)
+        case SemiJoin():
+            return semi_join.new_semi_join(emitter, node)
+        case Repeat():
+            inner = emitter.new(node.input)
+            return Reading(linear.repeat_sql(node, f"({inner.sql})"), is_unit=False)
         case UnionAll():
             return linear.new_union(emitter, node)
         case Aggregate():
@@ -48,25 +55,32 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return linear.change_scan(emitter, node)
         case OneRow():
             return None
-        case Project() | Filter():
+        case Project() | Filter() | Repeat():
             return _change_row_wise(emitter, node)
         case InnerJoin():
             return inner_join.change_inner_join(emitter, node)
         case OuterJoin():
             return outer_join.change_outer_join(emitter, node)
+        case SemiJoin():
+            return semi_join.change_semi_join(emitter, node)
         case UnionAll():
             return linear.change_union(emitter, node)
         case Aggregate():
             return aggregate.change_aggregate(emitter, node)
 
 
-def _change_row_wise(emitter: Emitter, node: Project | Filter) -> str | None:
+def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat) -> str | None:
     inner = emitter.change(node.input)
     if inner is None:
         return None
     source, bound = step_of(inner), f"step:{inner}"
-    if isinstance(node, Project):
-        sql = linear.project_sql(node, source)
-        return emitter.add("project", "columns of the change", sql, node.columns, bound=bound)
-    sql = linear.filter_sql(node, source)
-    return emitter.add("filter", "the change, filtered", sql, node.columns, bound=bound)
+    match node:
+        case Project():
+            sql = linear.project_sql(node, source)
+            return emitter.add("project", "columns of the change", sql, node.columns, bound=bound)
+        case Filter():
+            sql = linear.filter_sql(node, source)
+            return emitter.add("filter", "the change, filtered", sql, node.columns, bound=bound)
+        case Repeat():
+            sql = linear.repeat_sql(node, source)
+            return emitter.add("repeat", "as often as it counts", sql, node.columns, bound=bound)

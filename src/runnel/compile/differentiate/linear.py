@@ -1,4 +1,4 @@
-"""Scan, project, filter, union: change(f N) = f change(N).
+"""Scan, project, filter, repeat, union: change(f N) = f change(N).
 
 Leaves: the change is projected to the columns the query uses, then netted. An update of columns
 nobody uses disappears here, and so does a row that came and went, before an expression fails on it.
@@ -6,7 +6,7 @@ nobody uses disappears here, and so does a row that came and went, before an exp
 
 from __future__ import annotations
 
-from runnel.algebra.nodes import Filter, Node, OneRow, Project, Scan, UnionAll
+from runnel.algebra.nodes import Filter, Node, OneRow, Project, Repeat, Scan, UnionAll
 from runnel.compile.differentiate.emitter import (
     Emitter,
     Reading,
@@ -68,6 +68,11 @@ def project_sql(node: Project, source: str) -> str:
 def filter_sql(node: Filter, source: str) -> str:
     names = listed(names_of(node.columns), W)
     return f"SELECT {names} FROM {source} WHERE {condition(node.conjuncts)}"
+
+
+def repeat_sql(node: Repeat, source: str) -> str:
+    weight = f"{W} * ({node.times}) AS {W}"
+    return f"SELECT {listed(names_of(node.columns), weight)} FROM {source} WHERE ({node.times}) > 0"
 
 
 def union_sql(node: UnionAll, sources: list[tuple[Node, str]]) -> str:

@@ -12,7 +12,9 @@ from runnel.algebra.nodes import (
     OneRow,
     OuterJoin,
     Project,
+    Repeat,
     Scan,
+    SemiJoin,
     UnionAll,
 )
 from runnel.algebra.scalar import Scalar
@@ -41,6 +43,12 @@ def _prune(node: Node, needed: set[str]) -> Node:
             wanted = needed | _reads(node.conjuncts)
             left, right = _prune(node.left, wanted), _prune(node.right, wanted)
             return OuterJoin(node.kind, left, right, node.conjuncts)
+        case SemiJoin():
+            read = _reads(node.conjuncts)
+            left, right = _prune(node.left, needed | read), _prune(node.right, read)
+            return SemiJoin(left, right, node.conjuncts, node.is_anti)
+        case Repeat():
+            return Repeat(_prune(node.input, needed | set(node.times.columns)), node.times)
         case UnionAll():
             return _prune_union(node, needed)
         case Aggregate():

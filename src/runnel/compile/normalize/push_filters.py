@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from runnel.algebra.nodes import Filter, InnerJoin, JoinKind, Node, OuterJoin, Project, UnionAll
+from runnel.algebra.nodes import (
+    Filter,
+    InnerJoin,
+    JoinKind,
+    Node,
+    OuterJoin,
+    Project,
+    Repeat,
+    SemiJoin,
+    UnionAll,
+)
 from runnel.algebra.scalar import Scalar
 from runnel.compile.normalize.rebuild import with_inputs
 
@@ -27,6 +37,10 @@ def _push(node: Node, above: tuple[Scalar, ...]) -> Node:
             below, stay = _split(above, names)
             left, right = _push(node.left, below), _push(node.right, ())
             return _filter(OuterJoin(node.kind, left, right, node.conjuncts), stay)
+        case SemiJoin():
+            return _push_semi(node, above)
+        case Repeat():
+            return Repeat(_push(node.input, above), node.times)
         case UnionAll():
             return UnionAll(
                 tuple(_push(child, _renamed(above, node, child)) for child in node.inputs),
@@ -44,6 +58,15 @@ def _push_join(node: InnerJoin, above: tuple[Scalar, ...]) -> Node:
         own, remaining = _split(remaining, {c.name for c in child.columns})
         inputs.append(_push(child, own))
     return InnerJoin(tuple(inputs), remaining)
+
+
+def _push_semi(node: SemiJoin, above: tuple[Scalar, ...]) -> Node:
+    """What concerns one side of the condition filters that side; a partner must pass it."""
+    right_only, rest = _split(node.conjuncts, {c.name for c in node.right.columns})
+    if not node.is_anti:
+        left_only, rest = _split(rest, {c.name for c in node.left.columns})
+        above += left_only
+    return SemiJoin(_push(node.left, above), _push(node.right, right_only), rest, node.is_anti)
 
 
 def _split(

@@ -12,6 +12,8 @@ from runnel.algebra.nodes import (
     Node,
     OuterJoin,
     Project,
+    Repeat,
+    SemiJoin,
     UnionAll,
 )
 
@@ -19,11 +21,11 @@ from runnel.algebra.nodes import (
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     match node:
-        case Project() | Filter() | Aggregate():
+        case Project() | Filter() | Repeat() | Aggregate():
             return replace(node, input=inputs[0])
         case InnerJoin() | UnionAll():
             return replace(node, inputs=inputs)
-        case OuterJoin():
+        case OuterJoin() | SemiJoin():
             return replace(node, left=inputs[0], right=inputs[1])
         case _:
             return node
