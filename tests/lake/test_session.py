@@ -161,3 +161,9 @@ def test_an_interrupt_that_cleaning_up_hid_is_an_interrupt() -> None:
         interrupted_call()
     with pytest.raises(KeyboardInterrupt):
         translate(caught.value)
+
+
+def test_causes_that_go_round_are_followed_once() -> None:
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert "first" in str(translate(first))

@@ -51,9 +51,14 @@ def cancelling(session: Callable[[], SparkSession | None]) -> Iterator[None]:
 
 def was_interrupted(error: BaseException | None) -> bool:
     """Also when cleaning up after the interrupt failed, and that is the error we see."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    # Chains of causes can go round: Spark Connect's do.
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
         error = error.__cause__ or error.__context__
-    return error is not None
+    return False
 
 
 def cancel(spark: SparkSession) -> None:
