@@ -12,6 +12,8 @@ from runnel.compile.dialect import SparkSql
 
 _WORDS = (
     ("LEFT SEMI JOIN", "SEMI JOIN"),
+    ("LEFT ANTI JOIN", "ANTI JOIN"),
+    ("RAISE_ERROR(", "ERROR("),
     ("<=>", "IS NOT DISTINCT FROM"),
     ("EXPLODE(ARRAY(-1, 1))", "UNNEST([-1, 1])"),
     ("MAX_BY(", "ARG_MAX_NULL("),
@@ -52,6 +54,8 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             node.set("safe", False)
         case exp.ArgMax():
             return exp.Anonymous(this="ARG_MAX_NULL", expressions=[node.this, node.expression])
+        case exp.Anonymous() if node.name.lower() == "raise_error":
+            return exp.Anonymous(this="ERROR", expressions=node.expressions)
         case exp.Table() if node.db.lower() == "default":
             node.set("db", None)
         case exp.Filter() if isinstance(node.this, exp.Avg):

@@ -67,6 +67,8 @@ def type_of(node: exp.Expression, columns: dict[str, str]) -> str:
             return _simple(node.to)
         case exp.Null():
             return "void"
+        case exp.Anonymous() if node.name.lower() == "raise_error":
+            return "void"
         case exp.Boolean() | exp.And() | exp.Or():
             return "boolean"
         case exp.Count():

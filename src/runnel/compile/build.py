@@ -53,7 +53,7 @@ class Builder:
 
     def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
         refuse_other_clauses(node)
-        ctes = self._with(node, ctes)
+        ctes = self.with_(node, ctes)
         match node:
             case exp.Subquery():
                 return self.query(node.this, ctes)
@@ -67,13 +67,13 @@ class Builder:
 
     def rows(
         self, query: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope
-    ) -> tuple[Node, tuple[Scalar, ...], tuple[Scalar, ...]]:
+    ) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
         """A subquery's rows, its output over them, its conditions that read the outer query."""
         while isinstance(query, exp.Subquery) and not query.args.get("with_"):
             query = query.this
         if isinstance(query, exp.Select) and not is_grouped(query):
             refuse_other_clauses(query)
-            return select_rows(self, query, self._with(query, ctes), outer)
+            return select_rows(self, query, self.with_(query, ctes), outer)
         try:
             relation = self.query(query, ctes)
         except InvalidQuery as error:
@@ -83,7 +83,7 @@ class Builder:
                 detail=error.primary,
                 hint="use refresh mode FULL or AUTO",
             ) from error
-        return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), ()
+        return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), []
 
     def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
         self._refuse_time_travel(node)
@@ -95,7 +95,7 @@ class Builder:
             case exp.Subquery() if _is_parenthesised_join(node.this):
                 return self._parenthesised_join(node, ctes)
             case exp.Subquery():
-                relation = self.query(node.this, self._with(node, ctes))
+                relation = self.query(node.this, self.with_(node, ctes))
                 return relation.node, relation.scope(node.alias or None, _column_aliases(node))
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, ctes)
@@ -122,7 +122,7 @@ class Builder:
             scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star(None)))
         return tree, scope
 
-    def _with(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+    def with_(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Call, Node
+from runnel.compile.lifting import fill, is_slot
 from runnel.compile.scalars import mark, marked, resolve
 from runnel.compile.scope import Scope
 from runnel.compile.typing import is_comparable
@@ -49,25 +50,58 @@ def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
     return node.walk(prune=lambda inner: isinstance(inner, exp.Query))
 
 
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The Aggregate, and the select list and HAVING rewritten to read its output.
+
+    `keys` are those that were asked for beyond GROUP BY, `empty` the select list over no rows.
+    """
+
+    node: Node
+    items: list[SelectItem]
+    having: exp.Expr | None
+    keys: tuple[Column, ...]
+    empty: list[SelectItem]
+
+
 def build_grouping(
-    builder: Builder, select: exp.Select, node: Node, scope: Scope, items: list[SelectItem]
-) -> tuple[Node, list[SelectItem], exp.Expr | None]:
-    """The Aggregate, and the select list and HAVING rewritten to read its output."""
+    builder: Builder,
+    select: exp.Select,
+    node: Node,
+    scope: Scope,
+    items: list[SelectItem],
+    more_keys: Sequence[exp.Expr] = (),
+) -> Grouped:
+    """Group the rows; `more_keys` are resolved expressions to group by as well."""
     from runnel.compile.select import SelectItem, project
 
-    group = _Group(_group_keys(select, scope, items))
+    keys = _group_keys(select, scope, items)
+    group = _Group(keys + [k for k in dict.fromkeys(more_keys) if k not in keys])
     rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
     having = _having(select, scope, items)
     having = group.rewrite(having) if having is not None else None
     inputs, columns = project(builder, node, group.keys + group.arguments)
-    keys, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
-    _refuse_incomparable(keys)
+    grouped, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
+    _refuse_incomparable(grouped)
     calls = _calls(builder, group, arguments)
-    is_global = not select.args.get("group")
-    aggregate = Aggregate(inputs, tuple(k.name for k in keys), calls, is_global)
-    names = dict(zip(group.slots, [*keys, *(c.output for c in calls)], strict=True))
-    final = [SelectItem(i.name, _fill(i.expression, names)) for i in rewritten]
-    return aggregate, final, (_fill(having, names) if having is not None else None)
+    is_global = not group.keys and not select.args.get("group")
+    aggregate = Aggregate(inputs, tuple(k.name for k in grouped), calls, is_global)
+    names = dict(zip(group.slots, [*grouped, *(c.output for c in calls)], strict=True))
+    values = {slot: mark(column.name) for slot, column in names.items()}
+    nothing = {
+        slot: _over_nothing(c[0]) for slot, c in zip(group.call_slots, group.calls, strict=True)
+    }
+    return Grouped(
+        aggregate,
+        [SelectItem(i.name, fill(i.expression, values)) for i in rewritten],
+        fill(having, values) if having is not None else None,
+        tuple(grouped[group.keys.index(k)] for k in more_keys),
+        [SelectItem(i.name, fill(i.expression, nothing)) for i in rewritten],
+    )
+
+
+def _over_nothing(function: str) -> exp.Expr:
+    return exp.Literal.number(0) if function.startswith("count") else exp.null()
 
 
 def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
@@ -88,15 +122,19 @@ class _Group:
 
     @property
     def slots(self) -> list[str]:
-        return [f"key{i}" for i in range(len(self.keys))] + [
-            f"call{i}" for i in range(len(self.calls))
-        ]
+        return [f"key{i}" for i in range(len(self.keys))] + self.call_slots
+
+    @property
+    def call_slots(self) -> list[str]:
+        return [f"call{i}" for i in range(len(self.calls))]
 
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
         if _is_aggregate(node):
             return mark(f"call{self._call(node)}")
+        if is_slot(node):
+            return node
         if isinstance(node, exp.Column):
             raise InvalidQuery(
                 "a column is neither grouped nor inside an aggregate function",
@@ -230,14 +268,6 @@ def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Ex
 
 def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
-
-
-def _fill(node: exp.Expr, names: dict[str, Column]) -> exp.Expr:
-    def replace(inner: exp.Expr) -> exp.Expr:
-        slot = marked(inner)
-        return mark(names[slot].name) if slot in names else inner
-
-    return node.transform(replace)
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

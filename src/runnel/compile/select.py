@@ -11,10 +11,11 @@ from sqlglot import exp
 from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
 from runnel.algebra.scalar import Scalar
 from runnel.compile.grouping import build_grouping, is_grouped
+from runnel.compile.lifting import fill, lift
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import column_type, conjuncts, mark, resolve, to_scalar
 from runnel.compile.scope import Scope
-from runnel.compile.subqueries import filter_by
+from runnel.compile.subqueries import attach_all, filter_by
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -32,16 +33,20 @@ class SelectItem:
 
 def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
-    node, scope = _from(builder, select, ctes)
-    if where := select.args.get("where"):
-        node, _ = filter_by(builder, node, scope, where.this, ctes)
-    items = select_items(select, scope)
-    if is_grouped(select):
-        node, items, having = build_grouping(builder, select, node, scope, items)
-        if having is not None:
-            node = Filter(node, tuple(to_scalar(c) for c in conjuncts(having)))
-    elif select.args.get("having"):
-        raise NotDifferentiable("HAVING without aggregation")
+    node, scope, _ = rows_of(builder, select, ctes, None)
+    select, pending = _lifted(select)
+    if not is_grouped(select):
+        if select.args.get("having"):
+            raise NotDifferentiable("HAVING without aggregation")
+        node, values = attach_all(builder, node, scope, pending, ctes)
+        items = _filled(select_items(select, scope), values)
+    else:
+        grouped = build_grouping(builder, select, node, scope, select_items(select, scope))
+        node, values = attach_all(builder, grouped.node, Scope(()), pending, ctes)
+        items = _filled(grouped.items, values)
+        if grouped.having is not None:
+            having = conjuncts(fill(grouped.having, values))
+            node = Filter(node, tuple(to_scalar(c) for c in having))
     node, columns = project(builder, node, [item.expression for item in items])
     if select.args.get("distinct"):
         if select.args["distinct"].args.get("on"):
@@ -53,18 +58,50 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
 
 def select_rows(
     builder: Builder, select: exp.Select, ctes: Mapping[str, Any], outer: Scope
-) -> tuple[Node, tuple[Scalar, ...], tuple[Scalar, ...]]:
+) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
     """The rows of a SELECT that neither groups nor limits, for a test that only compares them.
 
     Its output as expressions over the rows, and its conditions that read the outer query.
     """
-    node, scope = _from(builder, select, ctes)
-    scope = Scope(scope.entries, outer)
-    correlated: tuple[Scalar, ...] = ()
-    if where := select.args.get("where"):
-        node, correlated = filter_by(builder, node, scope, where.this, ctes)
+    node, scope, correlated = rows_of(builder, select, ctes, outer)
     items = select_items(select, scope)
     return node, tuple(to_scalar(item.expression) for item in items), correlated
+
+
+def rows_of(
+    builder: Builder, select: exp.Select, ctes: Mapping[str, Any], outer: Scope | None
+) -> tuple[Node, Scope, list[exp.Expr]]:
+    """FROM and WHERE, and the resolved conjuncts of WHERE that read the outer query."""
+    node, scope = _from(builder, select, ctes)
+    scope = Scope(scope.entries, outer)
+    where = select.args.get("where")
+    if where is None:
+        return node, scope, []
+    node, correlated = filter_by(builder, node, scope, where.this, ctes)
+    return node, scope, correlated
+
+
+def _lifted(select: exp.Select) -> tuple[exp.Select, dict[str, exp.Expr]]:
+    """The SELECT without the subqueries of its list and HAVING, and these by slot."""
+    if not any(e.find(exp.Query) for e in (*select.expressions, select.args.get("having")) if e):
+        return select, {}
+    copy = select.copy()
+    pending: dict[str, exp.Expr] = {}
+    shown = []
+    for node in copy.expressions:
+        lifted, found = lift(node)
+        shown.append(lifted)
+        pending |= found
+    copy.set("expressions", shown)
+    if having := copy.args.get("having"):
+        lifted, found = lift(having.this)
+        having.set("this", lifted)
+        pending |= found
+    return copy, pending
+
+
+def _filled(items: list[SelectItem], values: Mapping[str, exp.Expr]) -> list[SelectItem]:
+    return [SelectItem(i.name, fill(i.expression, values)) for i in items]
 
 
 def project(

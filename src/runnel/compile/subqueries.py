@@ -1,4 +1,4 @@
-"""EXISTS and IN among the conditions of WHERE: rows with, or without, a partner.
+"""EXISTS and IN: rows with, or without, a partner; as a condition, or as a value of its own.
 
 x NOT IN (SELECT y ...) keeps a row only when no y can be equal: an unknown comparison counts as
 a match, and over no rows at all everything is kept, NULL too.
@@ -7,15 +7,18 @@ a match, and over no rows at all everything is kept, NULL too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Filter, Node, SemiJoin
+from runnel.algebra.nodes import Filter, Node, Project, SemiJoin, UnionAll
 from runnel.algebra.scalar import Scalar, join, wrap
-from runnel.compile.scalars import conjuncts, resolve, to_scalar
+from runnel.compile.lifting import fill, lift
+from runnel.compile.scalars import conjuncts, mark, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.errors import InvalidQuery, NotDifferentiable
+from runnel.model.columns import Column
 
 if TYPE_CHECKING:
     from runnel.compile.build import Builder
@@ -23,22 +26,112 @@ if TYPE_CHECKING:
 
 def filter_by(
     builder: Builder, node: Node, scope: Scope, condition: exp.Expr, ctes: Mapping[str, Any]
-) -> tuple[Node, tuple[Scalar, ...]]:
-    """The filtered rows, and the conjuncts that read an outer query's columns."""
-    plain: list[Scalar] = []
+) -> tuple[Node, list[exp.Expr]]:
+    """The filtered rows, and the resolved conjuncts that read an outer query's columns."""
+    plain: list[exp.Expr] = []
     tests: list[tuple[exp.Expr, bool]] = []
     for conjunct in conjuncts(condition):
         test, is_negated = _without_not(conjunct)
-        if _is_membership(test):
+        if is_membership(test):
             tests.append((test, is_negated))
         else:
-            plain.append(to_scalar(resolve(conjunct, scope)))
+            lifted, pending = lift(conjunct)
+            node, columns = attach_all(builder, node, scope, pending, ctes)
+            plain.append(resolve(fill(lifted, columns), scope))
     own = {c.name for c in node.columns}
-    inside = tuple(s for s in plain if s.reads <= own)
+    inside = tuple(s for c in plain if (s := to_scalar(c)).reads <= own)
     node = Filter(node, inside) if inside else node
     for test, is_negated in tests:
-        node = _semi_join(builder, node, scope, test, is_negated, ctes)
-    return node, tuple(s for s in plain if not s.reads <= own)
+        node = _Test.of(builder, node, scope, test, ctes).keep(is_negated)
+    return node, [c for c in plain if not to_scalar(c).reads <= own]
+
+
+def is_membership(node: exp.Expr) -> bool:
+    """Whether it is EXISTS or IN over a subquery."""
+    return isinstance(node, exp.Exists) or (
+        isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Query)
+    )
+
+
+def attach_all(
+    builder: Builder,
+    node: Node,
+    scope: Scope,
+    pending: Mapping[str, exp.Expr],
+    ctes: Mapping[str, Any],
+) -> tuple[Node, dict[str, exp.Expr]]:
+    """Bring the values of subqueries to every row; the expression that stands for each."""
+    from runnel.compile.scalar_subqueries import attach_scalar
+
+    values: dict[str, exp.Expr] = {}
+    for slot, query in pending.items():
+        if is_membership(query):
+            node, column = _Test.of(builder, node, scope, query, ctes).mark(builder)
+            values[slot] = mark(column.name)
+        else:
+            node, values[slot] = attach_scalar(builder, node, scope, query, ctes)
+    return node, values
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Rows, what they are looked up in, and the conditions; `equal` are those of IN."""
+
+    node: Node
+    right: Node
+    conditions: tuple[Scalar, ...]
+    equal: tuple[Scalar, ...]
+
+    @staticmethod
+    def of(
+        builder: Builder, node: Node, scope: Scope, test: exp.Expr, ctes: Mapping[str, Any]
+    ) -> _Test:
+        query = test.this if isinstance(test, exp.Exists) else test.args["query"]
+        right, outputs, correlated = builder.rows(query, ctes, scope)
+        equal = _equal(test, scope, outputs) if isinstance(test, exp.In) else ()
+        made = _Test(node, right, tuple(to_scalar(c) for c in correlated), equal)
+        refuse_distant_columns((*made.conditions, *equal), node, right)
+        return made
+
+    def keep(self, is_negated: bool) -> Node:
+        return self._no() if is_negated else self._yes()
+
+    def mark(self, builder: Builder) -> tuple[Node, Column]:
+        """All rows, with a column that says what the test says of them."""
+        parts = [("TRUE", self._yes()), ("FALSE", self._no())]
+        if self.equal:
+            unknown = SemiJoin(self._anti(self.equal), self.right, self._possible())
+            parts.append(("CAST(NULL AS BOOLEAN)", unknown))
+        answer = builder.fresh("boolean")
+        branches = tuple(_with_value(builder, part, answer) for answer, part in parts)
+        return UnionAll(branches, (*self.node.columns, answer)), answer
+
+    def _yes(self) -> Node:
+        return SemiJoin(self.node, self.right, self.conditions + self.equal)
+
+    def _no(self) -> Node:
+        return SemiJoin(self.node, self.right, self._possible(), is_anti=True)
+
+    def _anti(self, equal: tuple[Scalar, ...]) -> Node:
+        return SemiJoin(self.node, self.right, self.conditions + equal, is_anti=True)
+
+    def _possible(self) -> tuple[Scalar, ...]:
+        """The conditions, a comparison that is unknown taken for true."""
+        return self.conditions + ((_unless_false(self.equal),) if self.equal else ())
+
+
+def refuse_distant_columns(conditions: tuple[Scalar, ...], left: Node, right: Node) -> None:
+    known = {c.name for c in (*left.columns, *right.columns)}
+    if not all(s.reads <= known for s in conditions):
+        raise NotDifferentiable(
+            "a subquery that refers to a query two levels above it",
+            hint="use refresh mode FULL or AUTO",
+        )
+
+
+def _with_value(builder: Builder, node: Node, value: str) -> Node:
+    own = [(c, Scalar.column(c.name)) for c in node.columns]
+    return Project(node, (*own, (builder.fresh("boolean"), Scalar.constant(value))))
 
 
 def _without_not(node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -47,31 +140,6 @@ def _without_not(node: exp.Expr) -> tuple[exp.Expr, bool]:
         is_negated ^= isinstance(node, exp.Not)
         node = node.this
     return node, is_negated
-
-
-def _is_membership(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Exists) or (
-        isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Query)
-    )
-
-
-def _semi_join(
-    builder: Builder, node: Node, scope: Scope, test: exp.Expr, is_anti: bool,
-    ctes: Mapping[str, Any],
-) -> Node:  # fmt: skip
-    query = test.this if isinstance(test, exp.Exists) else test.args["query"]
-    right, outputs, correlated = builder.rows(query, ctes, scope)
-    equal = _equal(test, scope, outputs) if isinstance(test, exp.In) else ()
-    if equal and is_anti:
-        equal = (_unless_false(equal),)
-    conditions = correlated + equal
-    known = {c.name for c in (*node.columns, *right.columns)}
-    if not all(s.reads <= known for s in conditions):
-        raise NotDifferentiable(
-            "a subquery that refers to a query two levels above it",
-            hint="use refresh mode FULL or AUTO",
-        )
-    return SemiJoin(node, right, conditions, is_anti)
 
 
 def _equal(test: exp.In, scope: Scope, outputs: tuple[Scalar, ...]) -> tuple[Scalar, ...]:

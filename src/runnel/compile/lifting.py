@@ -1,0 +1,61 @@
+"""Subqueries inside expressions are lifted out; a slot stands for each until its value is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+from sqlglot import exp
+
+from runnel.compile.scalars import mark, marked
+
+_numbers = count()
+
+
+def lift(node: exp.Expr) -> tuple[exp.Expr, dict[str, exp.Expr]]:
+    """A copy of the expression with slots in the place of its subqueries, and these by slot."""
+    pending: dict[str, exp.Expr] = {}
+
+    def replace(inner: exp.Expr) -> exp.Expr:
+        if not _is_lifted(inner):
+            return inner
+        slot = f"pending{next(_numbers)}"
+        pending[slot] = inner
+        return mark(slot)
+
+    return _transform(node.copy(), replace), pending
+
+
+def fill(node: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The expression with its slots filled."""
+
+    def replace(inner: exp.Expr) -> exp.Expr:
+        slot = marked(inner)
+        return values[slot].copy() if slot is not None and slot in values else inner
+
+    return node.transform(replace) if values else node
+
+
+def is_slot(node: exp.Expr) -> bool:
+    return (marked(node) or "").startswith("pending")
+
+
+def _is_lifted(node: exp.Expr) -> bool:
+    if isinstance(node, exp.In):
+        return isinstance(node.args.get("query"), exp.Query)
+    return isinstance(node, (exp.Exists, exp.Subquery, exp.Select))
+
+
+def _transform(node: exp.Expr, replace: object) -> exp.Expr:
+    """Like sqlglot's transform, but what was replaced is not entered."""
+    changed: exp.Expr = replace(node)  # type: ignore[operator]
+    if changed is not node:
+        return changed
+    for name, value in list(node.args.items()):
+        if isinstance(value, exp.Expr):
+            node.set(name, _transform(value, replace))
+        elif isinstance(value, list):
+            node.set(
+                name, [_transform(v, replace) if isinstance(v, exp.Expr) else v for v in value]
+            )
+    return node
