@@ -13,7 +13,7 @@ from kit.check import Mismatch
 from kit.duck import connection
 from kit.generate.cases import Tally, case, check
 from kit.generate.dice import Seeded
-from runnel.compile.differentiate import aggregate, linear, outer_join, root_aggregate
+from runnel.compile.differentiate import aggregate, linear, root_aggregate, semi_join
 from runnel.compile.differentiate.emitter import Emitter
 from runnel.compile.differentiate.state import Kind
 
@@ -32,11 +32,11 @@ def _new_for_old(patch: pytest.MonkeyPatch) -> None:
 
 
 def _partners_never_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(outer_join, "_partners_before", lambda *args: args[3])
+    patch.setattr(semi_join, "_partners_before", lambda *args: args[1])
 
 
 def _padding_never_flips(patch: pytest.MonkeyPatch) -> None:
-    real = outer_join._touched
+    real = semi_join._touched
 
     def none_touched(emitter: Emitter, *args: Any) -> str | None:
         name = real(emitter, *args)
@@ -45,7 +45,7 @@ def _padding_never_flips(patch: pytest.MonkeyPatch) -> None:
             emitter.steps[name] = replace(step, sql=f"{step.sql} AND FALSE")
         return name
 
-    patch.setattr(outer_join, "_touched", none_touched)
+    patch.setattr(semi_join, "_touched", none_touched)
 
 
 def _traces_read_as_consolidated(patch: pytest.MonkeyPatch) -> None:

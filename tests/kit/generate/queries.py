@@ -18,8 +18,13 @@ from kit.generate.scalars import (
     predicate,
     scalar,
 )
+from kit.generate.subqueries import subquery_test
 from kit.generate.writer import Output, Query, Writer, bare
 
+_SETS = (
+    *("UNION ALL", "UNION ALL", "UNION"),
+    *("EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"),
+)
 _FORMS = ("plain", "plain", "plain", "grouped", "grouped", "union", "global")
 
 
@@ -51,7 +56,11 @@ def query(writer: Writer, depth: int, *, is_root: bool = False) -> Query:
         return Query(f"SELECT {writer.pick(*LITERALS[INT])} AS {output.name}", (output,))
     source, columns = from_clause(writer, depth, query)
     if writer.chance(30):
-        source += f" WHERE {predicate(writer.dice, columns)}"
+        source += f" WHERE ({predicate(writer.dice, columns)})"
+        if writer.chance(30):
+            source += f" AND {subquery_test(writer, columns, depth, query)}"
+    elif columns and writer.chance(15):
+        source += f" WHERE {subquery_test(writer, columns, depth, query)}"
     if form == "grouped":
         keys = [_value(writer, columns) for _ in range(writer.dice.number(1, 2))]
         return grouped(writer, source, columns, keys, is_root=is_root)
@@ -97,13 +106,13 @@ def _union(writer: Writer, depth: int) -> Query:
     )
     for output in outputs:
         writer.note(output)
-    word = writer.pick("UNION ALL", "UNION ALL", "UNION")
+    word = writer.pick(*_SETS)
     second = f"SELECT {', '.join(parts)} FROM ({right.text}) AS {writer.fresh('u')}"
     return Query(f"{_enclosed(left.text)} {word} {second}", outputs)
 
 
 def _enclosed(text: str) -> str:
-    return f"({text})" if " UNION " in text else text
+    return f"({text})" if any(f" {word} " in text for word in _SETS) else text
 
 
 def _matching(writer: Writer, output: Output, columns: Sequence[Visible]) -> str:
