@@ -134,6 +134,11 @@ class SparkQuery:
         return self._frame(columns, [(*row, weight) for row, weight in rows])
 
     def _frame(self, columns: dict[str, str], rows: Sequence[Row]) -> DataFrame:
+        if not rows:
+            # Spark Connect does not take the columns of an empty Arrow table.
+            return self.spark.createDataFrame(
+                [], ", ".join(f"`{c}` {t}" for c, t in columns.items())
+            )
         return self.spark.createDataFrame(arrow_rows(columns, rows))
 
 
