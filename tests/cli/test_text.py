@@ -152,7 +152,7 @@ def test_leaving_and_cancelling_at_the_prompt(
 def test_errors_do_not_leave_the_prompt(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cancelled = []
+    running = [["1"], []]
 
     def run_statement(lake: Any, statement: str, *_: Any, **__: Any) -> Answer:
         raise (
@@ -161,16 +161,12 @@ def test_errors_do_not_leave_the_prompt(
             else UserError("it is wrong", hint="do it right")
         )
 
-    lake: Any = SimpleNamespace(
-        spark=SimpleNamespace(
-            sparkContext=SimpleNamespace(cancelAllJobs=lambda: cancelled.append(1))
-        )
-    )
+    lake: Any = SimpleNamespace(spark=SimpleNamespace(interruptAll=lambda: running.pop(0)))
     monkeypatch.setattr(prompt, "run_statement", run_statement)
     prompt._run(lake, "bad", 10)
     prompt._run(lake, "slow", 10)
     assert capsys.readouterr().err == "error: it is wrong\nhint: do it right\n(cancelled)\n"
-    assert cancelled == [1]
+    assert running == []
 
 
 def test_completion() -> None:
