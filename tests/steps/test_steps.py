@@ -1,4 +1,4 @@
-"""Every step file of this folder, run on DuckDB."""
+"""Every step file of this folder, run on DuckDB; but where Spark's own answer is another one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kit.duck_backend import DuckBackend
 from kit.step import parse_step
 
 _HERE = Path(__file__).parent
-_FILES = sorted(_HERE.rglob("*.step"))
+_FILES = sorted(p for p in _HERE.rglob("*.step") if p.parent.name != "as_spark_does")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def lift(node: exp.Expr) -> tuple[exp.Expr, dict[str, exp.Expr]]:
         pending[slot] = inner
         return mark(slot)
 
-    return _transform(node.copy(), replace), pending
+    return _transform(_negations_down(node.copy()), replace), pending
 
 
 def fill(node: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -40,10 +40,37 @@ def is_slot(node: exp.Expr) -> bool:
     return (marked(node) or "").startswith("pending")
 
 
+def is_in_subquery(node: exp.Expr) -> bool:
+    return isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Query)
+
+
 def _is_lifted(node: exp.Expr) -> bool:
-    if isinstance(node, exp.In):
-        return isinstance(node.args.get("query"), exp.Query)
-    return isinstance(node, (exp.Exists, exp.Subquery, exp.Select))
+    if isinstance(node, exp.Not):
+        return is_in_subquery(node.this.unnest())
+    return is_in_subquery(node) or isinstance(node, (exp.Exists, exp.Subquery, exp.Select))
+
+
+def _negations_down(node: exp.Expr) -> exp.Expr:
+    """NOT moved to the subqueries it denies, as Spark does: unknown is neither IN nor NOT IN."""
+    if isinstance(node, exp.Not) and node.find(exp.Query):
+        inner = node.this.unnest()
+        if isinstance(inner, exp.Not):
+            return _negations_down(inner.this.unnest())
+        if isinstance(inner, (exp.And, exp.Or)):
+            other = exp.Or if isinstance(inner, exp.And) else exp.And
+            sides = [
+                _negations_down(exp.Not(this=exp.Paren(this=s))) for s in (inner.left, inner.right)
+            ]
+            return exp.Paren(this=other(this=sides[0], expression=sides[1]))
+        return node
+    if isinstance(node, exp.Query):
+        return node
+    for name, value in list(node.args.items()):
+        if isinstance(value, exp.Expr):
+            node.set(name, _negations_down(value))
+        elif isinstance(value, list):
+            node.set(name, [_negations_down(v) if isinstance(v, exp.Expr) else v for v in value])
+    return node
 
 
 def _transform(node: exp.Expr, replace: object) -> exp.Expr:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Filter, Node, Project, SemiJoin, UnionAll
 from runnel.algebra.scalar import Scalar, join, wrap
-from runnel.compile.lifting import fill, lift
+from runnel.compile.lifting import fill, is_in_subquery, lift
 from runnel.compile.scalars import conjuncts, mark, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -48,9 +48,7 @@ def filter_by(
 
 def is_membership(node: exp.Expr) -> bool:
     """Whether it is EXISTS or IN over a subquery."""
-    return isinstance(node, exp.Exists) or (
-        isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Query)
-    )
+    return isinstance(node, exp.Exists) or is_in_subquery(node)
 
 
 def attach_all(
@@ -65,8 +63,10 @@ def attach_all(
 
     values: dict[str, exp.Expr] = {}
     for slot, query in pending.items():
-        if is_membership(query):
-            node, column = _Test.of(builder, node, scope, query, ctes).mark(builder)
+        test, is_negated = _without_not(query)
+        if is_membership(test):
+            tested = _Test.of(builder, node, scope, test, ctes)
+            node, column = tested.mark(builder, is_negated)
             values[slot] = mark(column.name)
         else:
             node, values[slot] = attach_scalar(builder, node, scope, query, ctes)
@@ -96,14 +96,17 @@ class _Test:
     def keep(self, is_negated: bool) -> Node:
         return self._no() if is_negated else self._yes()
 
-    def mark(self, builder: Builder) -> tuple[Node, Column]:
+    def mark(self, builder: Builder, is_negated: bool) -> tuple[Node, Column]:
         """All rows, with a column that says what the test says of them."""
-        parts = [("TRUE", self._yes()), ("FALSE", self._no())]
-        if self.equal:
-            unknown = SemiJoin(self._anti(self.equal), self.right, self._possible())
-            parts.append(("CAST(NULL AS BOOLEAN)", unknown))
+        right = self._possible() if is_negated else self.conditions + self.equal
+        with_partner = SemiJoin(self.node, self.right, right)
+        without = SemiJoin(self.node, self.right, right, is_anti=True)
+        answers = ("FALSE", "TRUE") if is_negated else ("TRUE", "FALSE")
+        branches = tuple(
+            _with_value(builder, part, answer)
+            for answer, part in zip(answers, (with_partner, without), strict=True)
+        )
         answer = builder.fresh("boolean")
-        branches = tuple(_with_value(builder, part, answer) for answer, part in parts)
         return UnionAll(branches, (*self.node.columns, answer)), answer
 
     def _yes(self) -> Node:
@@ -111,9 +114,6 @@ class _Test:
 
     def _no(self) -> Node:
         return SemiJoin(self.node, self.right, self._possible(), is_anti=True)
-
-    def _anti(self, equal: tuple[Scalar, ...]) -> Node:
-        return SemiJoin(self.node, self.right, self.conditions + equal, is_anti=True)
 
     def _possible(self) -> tuple[Scalar, ...]:
         """The conditions, a comparison that is unknown taken for true."""
