@@ -194,6 +194,19 @@ def test_what_is_not_differentiable_runs_full_and_says_why(lake: Lake, tmp_path:
     check(lake, "ranked", "NO_DATA")
 
 
+def test_what_only_spark_understands_runs_full(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    query = (
+        "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM orders a JOIN orders b "
+        "ON b.cust = o.cust AND a.id < b.id)"
+    )
+    with pytest.raises(NotDifferentiable, match=r"o\.cust is not found"):
+        lake.create_stream_table("early", query, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("early", query)
+    source.append((4, 10, "2.00"))
+    check(lake, "early", "FULL", "o.cust is not found")
+
+
 def test_functions_of_the_users_own_run_full(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.sql("CREATE OR REPLACE FUNCTION doubled(x INT) RETURNS INT RETURN x * 2")

@@ -20,7 +20,7 @@ from runnel.compile.select import build_select, select_rows
 from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
-from runnel.errors import InvalidQuery, NotDifferentiable
+from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
 
@@ -74,19 +74,10 @@ class Builder:
         if isinstance(query, exp.Select) and not is_grouped(query):
             refuse_other_clauses(query)
             return select_rows(self, query, self.with_(query, ctes), outer)
-        try:
-            relation = self.query(query, ctes)
-        except InvalidQuery as error:
-            # Spark has accepted it, so the name that is not found is one of the outer query.
-            raise NotDifferentiable(
-                "a subquery that groups or combines and reads columns of the outer query",
-                detail=error.primary,
-                hint="use refresh mode FULL or AUTO",
-            ) from error
+        relation = self.query(query, ctes)
         return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), []
 
     def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
-        self._refuse_time_travel(node)
         refuse_other_clauses(node)
         if node.args.get("joins"):
             first = node.copy()
@@ -149,14 +140,6 @@ class Builder:
             Entry(alias, n, c, schema=name.schema) for n, c in zip(names, columns, strict=True)
         )
         return scan, Scope(entries)
-
-    def _refuse_time_travel(self, node: exp.Expr) -> None:
-        if node.args.get("version"):
-            raise InvalidQuery(
-                "time travel in a stream table's query",
-                detail="Runnel decides which version of each source is read",
-                hint="remove VERSION AS OF / TIMESTAMP AS OF",
-            )
 
 
 def _is_parenthesised_join(inner: exp.Expr) -> bool:

@@ -31,6 +31,12 @@ def refuse(tree: exp.Query) -> None:
                 detail="which rows it keeps would change from one refresh to the next",
                 hint="add ORDER BY over columns that decide the order, or drop LIMIT",
             )
+        if isinstance(node, exp.Table) and node.args.get("version"):
+            raise InvalidQuery(
+                "time travel in a stream table's query",
+                detail="Runnel decides which version of each source is read",
+                hint="remove VERSION AS OF / TIMESTAMP AS OF",
+            )
         if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
             raise InvalidQuery(
                 f"parameter {node.sql('spark')} has no value in a stored query",

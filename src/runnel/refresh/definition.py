@@ -53,9 +53,7 @@ def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
     columns = _output(spark, query, schemas)
     try:
         _check_functions(spark, strange_functions(tree))
-        names = [c.name for c in columns]
-        compiled = compile_query(query, schemas, SparkTyper(spark), names)
-        _check_types(compiled, columns)
+        compiled = _compile(spark, query, schemas, columns)
     except NotDifferentiable as refusal:
         full = tuple(
             _with_columns(s, tuple(c.name for c in x.columns))
@@ -139,6 +137,22 @@ def _check_storable(column: Column) -> None:
 def _typed_nulls(columns: tuple[Column, ...]) -> str:
     items = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in columns)
     return f"(SELECT {items} WHERE FALSE)"
+
+
+def _compile(
+    spark: SparkSession, query: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
+) -> CompiledQuery:
+    try:
+        compiled = compile_query(query, schemas, SparkTyper(spark), [c.name for c in columns])
+    except InvalidQuery as error:
+        # Spark has accepted it: what is not understood is our reading of it.
+        raise NotDifferentiable(
+            f"something in this query ({error.primary})",
+            detail=error.detail,
+            hint="use refresh mode FULL or AUTO, or write it in another way",
+        ) from error
+    _check_types(compiled, columns)
+    return compiled
 
 
 def _check_functions(spark: SparkSession, names: frozenset[str]) -> None:
