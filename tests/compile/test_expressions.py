@@ -96,6 +96,7 @@ def test_no_clause_is_dropped_without_a_word(query: str, construct: str) -> None
         ("SELECT i FROM t UNION ALL SELECT i, s FROM t", "1 and 2 columns"),
         ("SELECT SUM(COUNT(i)) FROM t", "inside another"),
         ("SELECT i FROM t LIMIT 3", "not deterministic"),
+        ("SELECT i FROM t VERSION AS OF 3", "time travel"),
         ("SELECT rand() FROM t", "not deterministic"),
         ("SELECT i FROM t; SELECT i FROM t", "one query"),
         ("SELECT i FROM", "cannot be parsed"),
