@@ -14,7 +14,6 @@ from runnel.api import Lake
 
 MODES = ("DIFFERENTIAL", "FULL", "AUTO")
 WAYS = (*MODES, "CTAS", "MERGE")
-WARM_UP = 4
 CHEAP = ("DIFFERENTIAL", "AUTO")
 """What also runs in the first rounds, which warm the JVM up; the dear ways run once to get warm."""
 
@@ -27,6 +26,7 @@ class Rounds:
     rows: int
     names: tuple[str, ...]
     ways: tuple[str, ...]
+    warm_up: int = 4
     merged: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -44,12 +44,12 @@ class Rounds:
         self._create()
         self.merged = self._versions()
         wanted = self.ways
-        for number in range(WARM_UP):
-            is_last = number == WARM_UP - 1
+        for number in range(self.warm_up):
+            is_last = number == self.warm_up - 1
             self.ways = wanted if is_last else tuple(w for w in wanted if w in CHEAP)
             self._round(number, shares[0], verify=())
         measured = []
-        for number, share in enumerate(shares, WARM_UP):
+        for number, share in enumerate(shares, self.warm_up):
             verify = MODES if share == shares[-1] else CHEAP[:1]
             measured += self._round(number, share, verify)
         return measured
