@@ -39,7 +39,7 @@ def _session(folder: Path, master: str) -> Iterator[SparkSession]:
 
     conf = {"spark.master": master}
     if not master.startswith("sc://"):
-        conf["spark.driver.memory"] = "2g"
+        conf["spark.driver.memory"] = "3g"
         conf["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
     session = open_session(folder, conf)
     yield session.spark

@@ -68,6 +68,15 @@ QUERY_SETTINGS = (
 """Session settings that can change what a query means."""
 
 _LAKE = "spark.runnel.lake"
+# Without its pages nobody looks at what Spark remembers of past queries; their plans, as text,
+# fill the memory of a session that lives for days.
+_FORGET = {
+    "spark.sql.maxPlanStringLength": "10000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+}
 WORKER_SETTINGS = {
     # A list of more than 32 files would be looked up by a Spark job of its own.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
@@ -170,6 +179,7 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(lake_path.resolve() / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **_FORGET,
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": utc,
         "spark.executor.extraJavaOptions": utc,
