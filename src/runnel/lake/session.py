@@ -188,6 +188,9 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists with this many tasks: the default of 10,000 takes a minute.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(2 * _cores(master)),
+        # Every aggregate of a task takes a page, by default of up to 64 MB: the dozen small ones
+        # of a change program, all in one task, would take a gigabyte.
+        "spark.buffer.pageSize": "4m",
         # A hundred compiled stages are soon forgotten; each costs 0.1 s to compile and starts cold.
         "spark.sql.codegen.cache.maxEntries": "1000",
         **WORKER_SETTINGS,
