@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Call, Node
-from runnel.compile.lifting import fill, is_slot
+from runnel.compile.lifting import fill, is_slot, with_arguments
 from runnel.compile.scalars import mark, marked, resolve
 from runnel.compile.scope import Scope
 from runnel.compile.typing import is_comparable
@@ -140,10 +140,7 @@ class _Group:
                 "a column is neither grouped nor inside an aggregate function",
                 hint="add it to GROUP BY, or wrap it in any_value() or max()",
             )
-        copy = node.copy()
-        for name, value in list(copy.args.items()):
-            copy.set(name, _map_argument(value, self.rewrite))
-        return copy
+        return with_arguments(node.copy(), self.rewrite)
 
     def _call(self, node: exp.Expr) -> int:
         function, arguments = _normalize(node)
@@ -158,14 +155,6 @@ class _Group:
         if node not in self.arguments:
             self.arguments.append(node)
         return self.arguments.index(node)
-
-
-def _map_argument(value: object, rewrite: object) -> object:
-    if isinstance(value, exp.Expr):
-        return rewrite(value)  # type: ignore[operator]
-    if isinstance(value, list):
-        return [_map_argument(v, rewrite) for v in value]
-    return value
 
 
 def _normalize(node: exp.Expr) -> tuple[str, list[exp.Expr]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from sqlglot import exp
 
 from runnel.compile.scalars import mark, marked
 
+_Rewrite = Callable[[exp.Expr], exp.Expr]
 _numbers = count()
 
 
@@ -65,24 +66,22 @@ def _negations_down(node: exp.Expr) -> exp.Expr:
         return node
     if isinstance(node, exp.Query):
         return node
-    for name, value in list(node.args.items()):
-        if isinstance(value, exp.Expr):
-            node.set(name, _negations_down(value))
-        elif isinstance(value, list):
-            node.set(name, [_negations_down(v) if isinstance(v, exp.Expr) else v for v in value])
-    return node
+    return with_arguments(node, _negations_down)
 
 
-def _transform(node: exp.Expr, replace: object) -> exp.Expr:
+def _transform(node: exp.Expr, replace: _Rewrite) -> exp.Expr:
     """Like sqlglot's transform, but what was replaced is not entered."""
-    changed: exp.Expr = replace(node)  # type: ignore[operator]
+    changed = replace(node)
     if changed is not node:
         return changed
+    return with_arguments(node, lambda inner: _transform(inner, replace))
+
+
+def with_arguments(node: exp.Expr, rewrite: _Rewrite) -> exp.Expr:
+    """The node itself, each expression directly below it rewritten."""
     for name, value in list(node.args.items()):
         if isinstance(value, exp.Expr):
-            node.set(name, _transform(value, replace))
+            node.set(name, rewrite(value))
         elif isinstance(value, list):
-            node.set(
-                name, [_transform(v, replace) if isinstance(v, exp.Expr) else v for v in value]
-            )
+            node.set(name, [rewrite(v) if isinstance(v, exp.Expr) else v for v in value])
     return node

@@ -69,8 +69,9 @@ def _matched(sides: tuple[Node, Node], is_anti: bool) -> Node:
 
 def _counted(builder: Builder, sides: tuple[Node, Node], times: str) -> Node:
     """Count each row on both sides, then show it as often as the counts say."""
-    tagged = tuple(_tagged(builder, side, at) for at, side in enumerate(sides))
-    union = UnionAll(tagged, tuple(builder.fresh(c.type) for c in tagged[0].columns))
+    left, right = sides
+    tagged = _tagged(builder, left, 0), _tagged(builder, right, 1)
+    union = _union(builder, tagged)
     *keys, on_left, on_right = union.columns
     calls = tuple(Call("sum", (c,), builder.fresh("bigint")) for c in (on_left, on_right))
     counted = Aggregate(union, tuple(k.name for k in keys), calls)

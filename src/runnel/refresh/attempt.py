@@ -181,7 +181,7 @@ def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: Refr
 def _fail(
     workspace: Workspace, table: StreamTable, attempt: int, error: Exception, seconds: float
 ) -> RunnelError:
-    told = error if isinstance(error, RunnelError) else translate(error)
+    told = translate(error)
     workspace.catalog.finish_attempt(
         attempt, states.Outcome.FAILED, error=str(told), error_code=told.code, seconds=seconds
     )

@@ -9,7 +9,7 @@ from datetime import timedelta
 from time import perf_counter
 
 from runnel.catalog import StreamTable
-from runnel.errors import Busy, RunnelError
+from runnel.errors import Busy
 from runnel.lake.session import translate
 from runnel.model.results import CompactResult
 from runnel.refresh.attempt import lease_of, recover
@@ -67,8 +67,7 @@ def tidy_when_due(workspace: Workspace, table_id: str) -> None:
     except Busy:
         pass
     except Exception as error:
-        told = error if isinstance(error, RunnelError) else translate(error)
-        _log.warning("%s was refreshed but not tidied: %s", table.name, told)
+        _log.warning("%s was refreshed but not tidied: %s", table.name, translate(error))
 
 
 @contextmanager

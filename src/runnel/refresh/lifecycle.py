@@ -116,7 +116,7 @@ def _fill(workspace: Workspace, table: StreamTable, pins: Pins | None) -> _Fill:
         outcome = execute(workspace, plan)
     except Exception as error:
         _remove_storage(workspace, table.incarnation)
-        raise (error if isinstance(error, RunnelError) else translate(error)) from error
+        raise translate(error) from error
     trace = workspace.trace(table)
     last = trace.last_commit()
     assert last is not None
