@@ -16,6 +16,7 @@ _WORDS = (
     ("RAISE_ERROR(", "ERROR("),
     ("<=>", "IS NOT DISTINCT FROM"),
     ("EXPLODE(ARRAY(-1, 1))", "UNNEST([-1, 1])"),
+    ("EXPLODE(", "UNNEST("),
     ("MAX_BY(", "ARG_MAX_NULL("),
     ("`", '"'),
 )

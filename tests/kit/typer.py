@@ -24,7 +24,23 @@ _PREDICATES = (
     exp.Is,
 )
 _TEXT = (exp.Upper, exp.Lower, exp.Concat, exp.DPipe, exp.Substring, exp.Trim)
-_SAME = (exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs)
+_INTS = (exp.Length, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
+_SAME = (
+    exp.Filter,
+    exp.Window,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+    exp.Min,
+    exp.Max,
+    exp.Neg,
+    exp.Paren,
+    exp.Abs,
+    exp.Lag,
+    exp.Lead,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.NthValue,
+)
 _COMMON = (exp.Coalesce, exp.Greatest, exp.Least)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
@@ -77,16 +93,12 @@ def type_of(node: exp.Expression, columns: dict[str, str]) -> str:
             return sum_type(of(_argument(node)))
         case exp.Avg():
             return avg_type(of(_argument(node)))
-        case exp.Filter():
-            return of(node.this)
         case exp.Case():
             results = [i.args["true"] for i in node.args["ifs"]]
             return common([of(e) for e in (*results, node.args.get("default")) if e is not None])
         case exp.If():
             ends = (node.args["true"], node.args.get("false"))
             return common([of(e) for e in ends if e is not None])
-        case exp.Length():
-            return "int"
         case exp.IntDiv():
             return "bigint"
     return _by_class(node, of)
@@ -98,6 +110,10 @@ def _by_class(node: exp.Expression, of: object) -> str:
         return "boolean"
     if isinstance(node, _TEXT):
         return "string"
+    if isinstance(node, _INTS):
+        return "int"
+    if isinstance(node, (exp.PercentRank, exp.CumeDist)):
+        return "double"
     if isinstance(node, _SAME):
         return str(of(_argument(node)))
     if isinstance(node, _COMMON):

@@ -13,7 +13,9 @@ from runnel.algebra.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
 
 
@@ -52,3 +54,10 @@ def _label(node: Node) -> str:
                 for c in node.calls
             ]
             return f"Aggregate by [{', '.join(node.keys)}] [{', '.join(calls)}]"
+        case Window():
+            shown = [f"{c.output.name}={c.function}" for c in node.calls]
+            return f"Window by [{', '.join(node.partition)}] [{', '.join(shown)}]"
+        case TopK():
+            first = "all" if node.limit is None else node.limit
+            skipped = f" after {node.offset}" if node.offset else ""
+            return f"TopK [{first}{skipped} by {', '.join(map(str, node.order))}]"

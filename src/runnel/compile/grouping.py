@@ -43,7 +43,8 @@ def is_grouped(select: exp.Select) -> bool:
         return True
     having = select.args.get("having")
     expressions = [*select.expressions, *([having.this] if having else [])]
-    return any(_is_aggregate(node) for e in expressions for node in _own_nodes(e))
+    nodes = (node for e in expressions for node in _own_nodes(e))
+    return any(_is_aggregate(node) and not _is_over_window(node) for node in nodes)
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -54,7 +55,8 @@ def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 class Grouped:
     """The Aggregate, and the select list and HAVING rewritten to read its output.
 
-    `keys` are those that were asked for beyond GROUP BY, `empty` the select list over no rows.
+    `keys` are those that were asked for beyond GROUP BY, `empty` the select list over no rows,
+    `meanings` each output column as an expression over the input.
     """
 
     node: Node
@@ -62,6 +64,7 @@ class Grouped:
     having: exp.Expr | None
     keys: tuple[Column, ...]
     empty: list[SelectItem]
+    meanings: dict[str, exp.Expr]
 
 
 def build_grouping(
@@ -97,6 +100,7 @@ def build_grouping(
         fill(having, values) if having is not None else None,
         tuple(grouped[group.keys.index(k)] for k in more_keys),
         [SelectItem(i.name, fill(i.expression, nothing)) for i in rewritten],
+        {names[slot].name: meaning for slot, meaning in group.meanings.items()},
     )
 
 
@@ -128,10 +132,15 @@ class _Group:
     def call_slots(self) -> list[str]:
         return [f"call{i}" for i in range(len(self.calls))]
 
+    @property
+    def meanings(self) -> dict[str, exp.Expr]:
+        calls = [node for _, _, node in self.calls]
+        return dict(zip(self.slots, [*self.keys, *calls], strict=True))
+
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
-        if _is_aggregate(node):
+        if _is_aggregate(node) and not _is_over_window(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
             return node
@@ -270,6 +279,13 @@ def _is_aggregate(node: exp.Expr) -> bool:
         return False
     name = _name(node).lower()
     return name in _MORE_AGGREGATES or "_agg" in name
+
+
+def _is_over_window(node: exp.Expr) -> bool:
+    """Whether it is the function of a window, which groups nothing."""
+    while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
 def _name(node: exp.Expr) -> str:

@@ -13,9 +13,19 @@ from runnel.algebra.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
-from runnel.compile.differentiate import aggregate, inner_join, linear, outer_join, semi_join
+from runnel.compile.differentiate import (
+    aggregate,
+    inner_join,
+    linear,
+    outer_join,
+    semi_join,
+    top_k,
+    window,
+)
 from runnel.compile.differentiate.emitter import Emitter, Reading
 from runnel.compile.program import step_of
 
@@ -46,6 +56,10 @@ def new(emitter: Emitter, node: Node) -> Reading:
             return linear.new_union(emitter, node)
         case Aggregate():
             return aggregate.new_aggregate(emitter, node)
+        case Window():
+            return window.new_window(emitter, node)
+        case TopK():
+            return top_k.new_top_k(emitter, node)
 
 
 def change(emitter: Emitter, node: Node) -> str | None:
@@ -67,6 +81,10 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return linear.change_union(emitter, node)
         case Aggregate():
             return aggregate.change_aggregate(emitter, node)
+        case Window():
+            return window.change_window(emitter, node)
+        case TopK():
+            return top_k.change_top_k(emitter, node)
 
 
 def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat) -> str | None:

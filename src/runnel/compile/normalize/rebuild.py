@@ -14,14 +14,16 @@ from runnel.algebra.nodes import (
     Project,
     Repeat,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     match node:
-        case Project() | Filter() | Repeat() | Aggregate():
+        case Project() | Filter() | Repeat() | Aggregate() | Window() | TopK():
             return replace(node, input=inputs[0])
         case InnerJoin() | UnionAll():
             return replace(node, inputs=inputs)
