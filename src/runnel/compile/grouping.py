@@ -43,7 +43,7 @@ def is_grouped(select: exp.Select) -> bool:
         return True
     having = select.args.get("having")
     expressions = [*select.expressions, *([having.this] if having else [])]
-    return any(_is_aggregate(node) for e in expressions for node in _own_nodes(e))
+    return any(is_aggregate(node) for e in expressions for node in _own_nodes(e))
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -131,7 +131,7 @@ class _Group:
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
-        if _is_aggregate(node):
+        if is_aggregate(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
             return node
@@ -173,7 +173,7 @@ def _normalize(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
         function += "_distinct"
     else:
         arguments = [inner, *(node.args.get("expressions") or [])]
-    if any(_is_aggregate(n) for a in arguments for n in a.walk()):
+    if any(is_aggregate(n) for a in arguments for n in a.walk()):
         raise InvalidQuery("an aggregate function inside another", hint="use a subquery")
     return _simplify_count(function, arguments, condition)
 
@@ -259,7 +259,8 @@ def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node calls an aggregate function."""
     if isinstance(node, exp.Filter):
         return True
     if isinstance(node, exp.AggFunc):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runnel.algebra.nodes import (
     Filter,
+    Generate,
     InnerJoin,
     JoinKind,
     Node,
@@ -41,6 +44,9 @@ def _push(node: Node, above: tuple[Scalar, ...]) -> Node:
             return _push_semi(node, above)
         case Repeat():
             return Repeat(_push(node.input, above), node.times)
+        case Generate():
+            below, stay = _split(above, {c.name for c in node.input.columns})
+            return _filter(replace(node, input=_push(node.input, below)), stay)
         case UnionAll():
             return UnionAll(
                 tuple(_push(child, _renamed(above, node, child)) for child in node.inputs),
