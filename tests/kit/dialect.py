@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
+from kit.lateral import adapt_item, adapt_select
 from runnel.compile.dialect import SparkSql
+from runnel.compile.type_text import element_of, entry_of, fields_of
 
 _WORDS = (
     ("LEFT SEMI JOIN", "SEMI JOIN"),
@@ -20,11 +22,20 @@ _WORDS = (
     ("MAX_BY(", "ARG_MAX_NULL("),
     ("`", '"'),
 )
-_BEYOND_WORDS = re.compile(r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(")
+_BEYOND_WORDS = re.compile(
+    r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(|LATERAL VIEW"
+)
 
 
 def duck_type(spark: str) -> str:
     """The DuckDB type for a Spark type."""
+    entry, element, fields = entry_of(spark), element_of(spark), fields_of(spark)
+    if entry is not None:
+        return f"MAP({duck_type(entry[0])}, {duck_type(entry[1])})"
+    if element is not None:
+        return f"{duck_type(element)}[]"
+    if fields is not None:
+        return f"STRUCT({', '.join(f'{name} {duck_type(type_)}' for name, type_ in fields)})"
     return {"string": "VARCHAR", "void": "INTEGER", "timestamp_ntz": "TIMESTAMP"}.get(spark, spark)
 
 
@@ -57,6 +68,12 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return exp.Anonymous(this="ARG_MAX_NULL", expressions=[node.this, node.expression])
         case exp.Anonymous() if node.name.lower() == "raise_error":
             return exp.Anonymous(this="ERROR", expressions=node.expressions)
+        case exp.Select():
+            return adapt_select(node)
+        case exp.Lateral() if not isinstance(node.this, exp.Query):
+            return adapt_item(node)
+        case exp.Table() if isinstance(node.this, exp.Func):
+            return adapt_item(node)
         case exp.Table() if node.db.lower() == "default":
             node.set("db", None)
         case exp.Filter() if isinstance(node.this, exp.Avg):

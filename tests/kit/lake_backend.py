@@ -129,4 +129,6 @@ def arrow_type(spark_type: str) -> pa.DataType:
     if spark_type.startswith("decimal("):
         precision, scale = spark_type[8:-1].split(",")
         return pa.decimal128(int(precision), int(scale))
+    if spark_type.startswith("array<"):
+        return pa.list_(arrow_type(spark_type[len("array<") : -1]))
     return _PLAIN[spark_type]

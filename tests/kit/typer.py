@@ -8,6 +8,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
+from kit.nested_types import nested_type
 from runnel.compile.dialect import SparkSql
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
@@ -120,6 +121,9 @@ def _by_class(node: exp.Expression, of: object) -> str:
         return common([of(e) for e in (node.this, *node.expressions)])
     if isinstance(node, _ARITHMETIC):
         return arithmetic(type(node), of(node.left), of(node.right))
+    nested = nested_type(node, of, common)
+    if nested is not None:
+        return nested
     raise NotImplementedError(f"no type rule for {node.sql('spark')}")
 
 

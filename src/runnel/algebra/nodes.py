@@ -142,6 +142,27 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Generate:
+    """Each row once for every row that a table function gives for it, which it is put before.
+
+    With `is_outer` a row for which the function gives none stays, padded with NULLs.
+    """
+
+    input: Node
+    function: Scalar
+    generated: tuple[Column, ...]
+    is_outer: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns + self.generated
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
 class UnionAll:
     """All rows of all inputs, matched by position."""
 
@@ -261,6 +282,7 @@ Node = (
     | Project
     | Filter
     | Repeat
+    | Generate
     | InnerJoin
     | OuterJoin
     | SemiJoin

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -46,6 +47,9 @@ def _label(node: Node) -> str:
             return f"{kind} [{' AND '.join(map(str, node.conjuncts))}]"
         case Repeat():
             return f"Repeat [{node.times} times]"
+        case Generate():
+            kind = "GenerateOuter" if node.is_outer else "Generate"
+            return f"{kind} [{', '.join(c.name for c in node.generated)}={node.function}]"
         case UnionAll():
             return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
         case Aggregate():

@@ -12,22 +12,21 @@ _HANDLED: tuple[tuple[type[exp.Expr], frozenset[str]], ...] = (
     (
         exp.Select,
         frozenset(
-            "with_ expressions distinct from_ joins where group having qualify limit offset".split()
+            "with_ expressions distinct from_ joins laterals where group having qualify limit "
+            "offset".split()
         ),
     ),
     (
         exp.SetOperation,
         frozenset({"with_", "this", "expression", "distinct", "limit", "offset"}),
     ),
-    (exp.Subquery, frozenset({"with_", "this", "alias", "joins", "limit", "offset"})),
-    (exp.Table, frozenset({"this", "db", "catalog", "alias", "joins"})),
-    (exp.Join, frozenset({"this", "side", "kind", "method", "on", "using"})),
+    (exp.Subquery, frozenset({"with_", "this", "alias", "joins", "pivots", "limit", "offset"})),
+    (exp.Table, frozenset({"this", "db", "catalog", "alias", "joins", "pivots"})),
+    (exp.Join, frozenset({"this", "side", "kind", "method", "on", "using", "pivots"})),
 )
 _LABELS = {
     "by_name": "UNION BY NAME",
-    "laterals": "LATERAL VIEW",
     "match": "MATCH_RECOGNIZE",
-    "pivots": "PIVOT",
     "when": "AS OF",
 }
 

@@ -44,7 +44,7 @@ def is_grouped(select: exp.Select) -> bool:
     having = select.args.get("having")
     expressions = [*select.expressions, *([having.this] if having else [])]
     nodes = (node for e in expressions for node in _own_nodes(e))
-    return any(_is_aggregate(node) and not _is_over_window(node) for node in nodes)
+    return any(is_aggregate(node) and not _is_over_window(node) for node in nodes)
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -140,7 +140,7 @@ class _Group:
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
-        if _is_aggregate(node) and not _is_over_window(node):
+        if is_aggregate(node) and not _is_over_window(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
             return node
@@ -182,7 +182,7 @@ def _normalize(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
         function += "_distinct"
     else:
         arguments = [inner, *(node.args.get("expressions") or [])]
-    if any(_is_aggregate(n) for a in arguments for n in a.walk()):
+    if any(is_aggregate(n) for a in arguments for n in a.walk()):
         raise InvalidQuery("an aggregate function inside another", hint="use a subquery")
     return _simplify_count(function, arguments, condition)
 
@@ -268,7 +268,8 @@ def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node calls an aggregate function."""
     if isinstance(node, exp.Filter):
         return True
     if isinstance(node, exp.AggFunc):

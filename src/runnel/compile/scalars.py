@@ -19,7 +19,7 @@ from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
 _MARK = re.compile(r"__rnmark_(\w+?)__")
-_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
+_GENERATORS = (exp.Explode, exp.Inline, exp.Unnest)
 _GENERATOR_NAMES = frozenset(
     {"stack", "json_tuple", "inline_outer", "variant_explode", "variant_explode_outer"}
 )
@@ -115,8 +115,8 @@ def check_expression(node: exp.Expr, with_windows: bool = False) -> None:
             raise NotDifferentiable("* inside a function", hint="list the columns")
         if isinstance(inner, _GENERATORS) or function_name(inner) in _GENERATOR_NAMES:
             raise NotDifferentiable(
-                f"the table function {_shorten(inner.sql('spark'))}",
-                hint="use refresh mode FULL or AUTO",
+                f"the table function {_shorten(inner.sql('spark'))} inside an expression",
+                hint="put it into a LATERAL VIEW and use its columns",
             )
 
 
@@ -138,6 +138,7 @@ def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -
 
 
 def function_name(node: exp.Expr) -> str | None:
+    """The name of the function that a node calls, in lower case."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else None

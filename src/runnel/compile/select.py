@@ -11,11 +11,13 @@ from sqlglot import exp
 from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
 from runnel.algebra.scalar import Scalar
 from runnel.compile.grouping import build_grouping, is_grouped
+from runnel.compile.laterals import lateral_view
 from runnel.compile.lifting import fill, lift
 from runnel.compile.ordering import Ordering, is_limited
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import column_type, conjuncts, mark, marked, resolve, to_scalar
 from runnel.compile.scope import Scope
+from runnel.compile.select_generator import build_generated, has_generator
 from runnel.compile.subqueries import attach_all, filter_by
 from runnel.compile.windows import Spell, attach_windows
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -35,6 +37,8 @@ class SelectItem:
 
 def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
+    if has_generator(select):
+        return build_generated(builder, select, ctes)
     node, scope, _ = rows_of(builder, select, ctes, None)
     select, pending = _lifted(select)
     shown = select_items(select, scope)
@@ -209,9 +213,13 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
 
 def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tuple[Node, Scope]:
     from_ = select.args.get("from_")
-    if from_ is None:
-        return OneRow(), Scope(())
-    return builder.joined(from_.this, select.args.get("joins") or [], ctes)
+    node: Node = OneRow()
+    scope = Scope(())
+    if from_ is not None:
+        node, scope = builder.joined(from_.this, select.args.get("joins") or [], ctes)
+    for lateral in select.args.get("laterals") or ():
+        node, scope = lateral_view(builder, node, scope, lateral)
+    return node, scope
 
 
 def _star(node: exp.Expr) -> exp.Star | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -52,6 +53,9 @@ def new(emitter: Emitter, node: Node) -> Reading:
         case Repeat():
             inner = emitter.new(node.input)
             return Reading(linear.repeat_sql(node, f"({inner.sql})"), is_unit=False)
+        case Generate():
+            inner = emitter.new(node.input)
+            return Reading(linear.generate_sql(node, f"({inner.sql})"), inner.is_unit)
         case UnionAll():
             return linear.new_union(emitter, node)
         case Aggregate():
@@ -69,7 +73,7 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return linear.change_scan(emitter, node)
         case OneRow():
             return None
-        case Project() | Filter() | Repeat():
+        case Project() | Filter() | Repeat() | Generate():
             return _change_row_wise(emitter, node)
         case InnerJoin():
             return inner_join.change_inner_join(emitter, node)
@@ -87,7 +91,7 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return top_k.change_top_k(emitter, node)
 
 
-def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat) -> str | None:
+def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generate) -> str | None:
     inner = emitter.change(node.input)
     if inner is None:
         return None
@@ -102,3 +106,6 @@ def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat) -> str |
         case Repeat():
             sql = linear.repeat_sql(node, source)
             return emitter.add("repeat", "as often as it counts", sql, node.columns, bound=bound)
+        case Generate():
+            sql = linear.generate_sql(node, source)
+            return emitter.add("generate", "the rows each changed row gives", sql, node.columns)

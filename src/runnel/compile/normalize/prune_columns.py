@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -51,6 +53,10 @@ def _prune(node: Node, needed: set[str]) -> Node:
             return SemiJoin(left, right, node.conjuncts, node.is_anti)
         case Repeat():
             return Repeat(_prune(node.input, needed | set(node.times.columns)), node.times)
+        case Generate():
+            # Unread or not, the generated columns stay: how many rows there are depends on them.
+            input_ = _prune(node.input, needed | set(node.function.columns))
+            return replace(node, input=input_)
         case UnionAll():
             return _prune_union(node, needed)
         case Aggregate():

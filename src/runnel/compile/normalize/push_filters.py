@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runnel.algebra.nodes import (
     Filter,
+    Generate,
     InnerJoin,
     JoinKind,
     Node,
@@ -46,6 +49,9 @@ def _push(node: Node, above: tuple[Scalar, ...]) -> Node:
             # A condition on the partition keeps or drops whole partitions.
             below, stay = _split(above, set(node.partition))
             return _filter(Window(_push(node.input, below), node.partition, node.calls), stay)
+        case Generate():
+            below, stay = _split(above, {c.name for c in node.input.columns})
+            return _filter(replace(node, input=_push(node.input, below)), stay)
         case UnionAll():
             return UnionAll(
                 tuple(_push(child, _renamed(above, node, child)) for child in node.inputs),

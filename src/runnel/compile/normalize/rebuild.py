@@ -8,6 +8,7 @@ from dataclasses import replace
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OuterJoin,
@@ -23,7 +24,7 @@ from runnel.algebra.nodes import (
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     match node:
-        case Project() | Filter() | Repeat() | Aggregate() | Window() | TopK():
+        case Project() | Filter() | Repeat() | Generate() | Aggregate() | Window() | TopK():
             return replace(node, input=inputs[0])
         case InnerJoin() | UnionAll():
             return replace(node, inputs=inputs)
