@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -11,18 +11,17 @@ from sqlglot import exp
 from runnel.algebra.nodes import Node, Scan
 from runnel.algebra.scalar import Scalar
 from runnel.compile.clauses import refuse_other_clauses
-from runnel.compile.grouping import is_grouped
 from runnel.compile.joins import join_relations
+from runnel.compile.lateral_subqueries import is_lateral_subquery, join_lateral_subquery
 from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
-from runnel.compile.ordering import is_limited, limit_relation
+from runnel.compile.ordering import limit_relation
 from runnel.compile.pivot import pivoted, refuse_pivot_of_the_last
 from runnel.compile.places import at
 from runnel.compile.program import weight_of
-from runnel.compile.relation import Relation
+from runnel.compile.relation import Relation, column_aliases
 from runnel.compile.rewrites.ties import Ties
 from runnel.compile.scope import Entry, Scope
-from runnel.compile.select import build_select, needs_whole, select_rows
-from runnel.compile.select_generator import has_generator
+from runnel.compile.select import build_select
 from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
@@ -44,19 +43,50 @@ class _Cte:
     query: exp.Expr
     names: tuple[str, ...]
     visible: Mapping[str, _Cte]
+    outer: Scope | None
 
 
 @dataclass
 class Builder:
-    """Builds one query; hands out column names that are unique in it."""
+    """Builds one query; hands out column names that are unique in it.
+
+    `known` are all columns handed out, `outer` is what the query around the present one has.
+    """
 
     sources: Mapping[str, SourceSchema]
     typer: Typer
     numbers: count[int] = field(default_factory=count)
     ties: Ties = field(default_factory=Ties)
+    known: dict[str, Column] = field(default_factory=dict)
+    outer: Scope | None = None
 
     def fresh(self, type_: str) -> Column:
-        return Column(f"a{next(self.numbers)}", type_)
+        column = Column(f"a{next(self.numbers)}", type_)
+        self.known[column.name] = column
+        return column
+
+    def columns_of(self, scalars: Sequence[Scalar]) -> tuple[Column, ...]:
+        """The columns that expressions read, of this query or one around it."""
+        return tuple(self.known[n] for n in dict.fromkeys(n for s in scalars for n in s.columns))
+
+    def types_of(self, scalars: Sequence[Scalar]) -> tuple[str, ...]:
+        """The types of expressions; a bare column's is known without asking."""
+        asked = [s for s in scalars if s.bare_column is None]
+        texts = [s.render() for s in asked]
+        answers = iter(self.typer.types(self.columns_of(asked), texts) if texts else ())
+        return tuple(
+            self.known[s.bare_column].type if s.bare_column else next(answers) for s in scalars
+        )
+
+    def inner_query(
+        self, node: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope | None
+    ) -> Relation:
+        """A query that sees the columns of the one around it."""
+        before, self.outer = self.outer, outer
+        try:
+            return self.query(node, ctes)
+        finally:
+            self.outer = before
 
     def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
         with at(node):
@@ -75,22 +105,6 @@ class Builder:
                 return limit_relation(self, node, combine(self, node, left, right))
             case _:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
-
-    def rows(
-        self, query: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope
-    ) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
-        """A subquery's rows, its output over them, its conditions that read the outer query."""
-        while isinstance(query, exp.Subquery) and not (
-            query.args.get("with_") or is_limited(query)
-        ):
-            query = query.this
-        if isinstance(query, exp.Select) and not (
-            is_grouped(query) or needs_whole(query) or has_generator(query)
-        ):
-            refuse_other_clauses(query)
-            return select_rows(self, query, self.with_(query, ctes), outer)
-        relation = self.query(query, ctes)
-        return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), []
 
     def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
         with at(node):
@@ -111,7 +125,7 @@ class Builder:
             case exp.Subquery():
                 relation = self.query(node.this, self.with_(node, ctes))
                 relation = limit_relation(self, node, relation)
-                return relation.node, relation.scope(node.alias or None, _column_aliases(node))
+                return relation.node, relation.scope(node.alias or None, column_aliases(node))
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, ctes)
             case _:
@@ -126,9 +140,11 @@ class Builder:
             refuse_pivot_of_the_last(join)
             if is_lateral_function(join.this):
                 node, scope = join_lateral(self, node, scope, join)
+            elif is_lateral_subquery(join.this):
+                node, scope = join_lateral_subquery(self, node, scope, join, ctes)
             else:
                 right = self.from_item(join.this, ctes)
-                node, scope = join_relations(self, node, scope, join, right)
+                node, scope = join_relations(self, node, scope, join, right, ctes)
             node, scope = pivoted(self, node, scope, join.args.get("pivots") or [])
         return node, scope
 
@@ -147,22 +163,25 @@ class Builder:
         if with_.args.get("recursive"):
             raise NotDifferentiable("WITH RECURSIVE", hint="use refresh mode FULL or AUTO")
         for cte in with_.expressions:
-            ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, _column_aliases(cte), ctes)}
+            ctes = {
+                **ctes,
+                cte.alias.lower(): _Cte(cte.this, column_aliases(cte), ctes, self.outer),
+            }
         return ctes
 
     def _table(self, node: exp.Table, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
         alias = node.alias or node.name
         cte = ctes.get(node.name.lower()) if not node.db else None
         if cte is not None:
-            relation = self.query(cte.query, cte.visible)
-            names = _column_aliases(node) or cte.names
+            relation = self.inner_query(cte.query, cte.visible, cte.outer)
+            names = column_aliases(node) or cte.names
             return relation.node, relation.scope(alias, names)
         name = table_name(node)
         source = self.sources[name.key]
         columns = tuple(self.fresh(c.type) for c in source.columns)
         own = tuple(c.name for c in source.columns)
         scan = Scan(source.key, columns, own, weight_of(own))
-        names = _column_aliases(node) or own
+        names = column_aliases(node) or own
         entries = tuple(
             Entry(alias, n, c, schema=name.schema) for n, c in zip(names, columns, strict=True)
         )
@@ -173,8 +192,3 @@ def _is_parenthesised_join(inner: exp.Expr) -> bool:
     if isinstance(inner, exp.Subquery):
         return bool(inner.alias or inner.args.get("joins"))
     return isinstance(inner, exp.Table)
-
-
-def _column_aliases(node: exp.Expr) -> tuple[str, ...]:
-    alias = node.args.get("alias")
-    return tuple(c.name for c in alias.args.get("columns") or ()) if alias is not None else ()

@@ -84,7 +84,7 @@ def _described(
         return _stack(builder, node, arguments)
     if function == "json_tuple":
         return call(function, arguments), [(f"c{i}", "string") for i in range(len(arguments) - 1)]
-    (type_,) = types_of(builder, node.columns, arguments)
+    (type_,) = types_of(builder, builder.columns_of(arguments), arguments)
     columns = _fields(type_) if function == "inline" else _elements(type_)
     if columns is None:
         raise InvalidQuery(f"{function}() of a {type_}")
@@ -130,8 +130,9 @@ def stacked(
     missing = [Scalar.constant("NULL")] * (count * width - sum(len(row) for row in rows))
     cells = [cell for row in rows for cell in row] + missing
     types = []
+    columns = builder.columns_of(cells)
     for place in range(width):
-        type_, cast = unify(builder, node.columns, cells[place::width], construct)
+        type_, cast = unify(builder, columns, cells[place::width], construct)
         cells[place::width] = cast
         types.append((f"col{place}", type_))
     return call("stack", [Scalar.constant(str(count)), *cells]), types

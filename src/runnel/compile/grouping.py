@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -44,7 +44,7 @@ def is_grouped(select: exp.Select) -> bool:
     having = select.args.get("having")
     expressions = [*select.expressions, *([having.this] if having else [])]
     nodes = (node for e in expressions for node in _own_nodes(e))
-    return any(is_aggregate(node) and not _is_over_window(node) for node in nodes)
+    return any(is_aggregate(node) and not is_over_window(node) for node in nodes)
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -55,15 +55,14 @@ def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 class Grouped:
     """The Aggregate, and the select list and HAVING rewritten to read its output.
 
-    `keys` are those that were asked for beyond GROUP BY, `empty` the select list over no rows,
-    `meanings` each output column as an expression over the input.
+    `scope` is what subqueries see that are evaluated for each group: the columns grouped by,
+    `meanings` is each output column as an expression over the input.
     """
 
     node: Node
     items: list[SelectItem]
     having: exp.Expr | None
-    keys: tuple[Column, ...]
-    empty: list[SelectItem]
+    scope: Scope
     meanings: dict[str, exp.Expr]
 
 
@@ -73,13 +72,12 @@ def build_grouping(
     node: Node,
     scope: Scope,
     items: list[SelectItem],
-    more_keys: Sequence[exp.Expr] = (),
 ) -> Grouped:
-    """Group the rows; `more_keys` are resolved expressions to group by as well."""
+    """Group the rows."""
     from runnel.compile.select import SelectItem, project
 
-    keys = _group_keys(select, scope, items)
-    group = _Group(keys + [k for k in dict.fromkeys(more_keys) if k not in keys])
+    own = frozenset(c.name for c in node.columns)
+    group = _Group(_group_keys(select, scope, items), own)
     rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
     having = _having(select, scope, items)
     having = group.rewrite(having) if having is not None else None
@@ -91,21 +89,18 @@ def build_grouping(
     aggregate = Aggregate(inputs, tuple(k.name for k in grouped), calls, is_global)
     names = dict(zip(group.slots, [*grouped, *(c.output for c in calls)], strict=True))
     values = {slot: mark(column.name) for slot, column in names.items()}
-    nothing = {
-        slot: _over_nothing(c[0]) for slot, c in zip(group.call_slots, group.calls, strict=True)
-    }
     return Grouped(
         aggregate,
         [SelectItem(i.name, fill(i.expression, values)) for i in rewritten],
         fill(having, values) if having is not None else None,
-        tuple(grouped[group.keys.index(k)] for k in more_keys),
-        [SelectItem(i.name, fill(i.expression, nothing)) for i in rewritten],
+        _grouped_scope(scope, {marked(k): c for k, c in zip(group.keys, grouped, strict=True)}),
         {names[slot].name: meaning for slot, meaning in group.meanings.items()},
     )
 
 
-def _over_nothing(function: str) -> exp.Expr:
-    return exp.Literal.number(0) if function.startswith("count") else exp.null()
+def _grouped_scope(scope: Scope, keys: Mapping[str | None, Column]) -> Scope:
+    entries = (e for e in scope.entries if e.column.name in keys)
+    return Scope(tuple(replace(e, column=keys[e.column.name]) for e in entries), scope.outer)
 
 
 def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
@@ -121,6 +116,7 @@ class _Group:
     """Collects keys and calls; `rewrite` replaces them in an expression by numbered slots."""
 
     keys: list[exp.Expr]
+    own: frozenset[str]
     calls: list[tuple[str, tuple[int, ...], exp.Expr]] = field(default_factory=list)
     arguments: list[exp.Expr] = field(default_factory=list)
 
@@ -140,11 +136,13 @@ class _Group:
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
-        if is_aggregate(node) and not _is_over_window(node):
+        if is_aggregate(node) and not is_over_window(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
             return node
         if isinstance(node, exp.Column):
+            if marked(node) not in self.own:
+                return node  # of the query around: one value here
             raise InvalidQuery(
                 "a column is neither grouped nor inside an aggregate function",
                 hint="add it to GROUP BY, or wrap it in any_value() or max()",
@@ -153,6 +151,12 @@ class _Group:
 
     def _call(self, node: exp.Expr) -> int:
         function, arguments = _normalize(node)
+        read = {marked(column) for column in node.find_all(exp.Column)}
+        if read and not read & self.own:
+            raise NotDifferentiable(
+                f"the aggregate function {_name(node)}() over columns of the outer query",
+                hint="compute it in a subquery in FROM of the outer query",
+            )
         places = tuple(self._argument(a) for a in arguments)
         for index, (known, known_places, _) in enumerate(self.calls):
             if (known, known_places) == (function, places):
@@ -255,7 +259,7 @@ def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Ex
     for column in having.this.find_all(exp.Column):
         name = column.name.lower()
         item = _aliases(items).get(name) if not column.table else None
-        found = scope.resolve([column.name]) if item is not None else None
+        found = scope.resolve_here([column.name]) if item is not None else None
         if item is not None and found is not None and marked(item) != found[0].name:
             raise NotDifferentiable(
                 f"the alias {column.name} in HAVING, which is also a column's name",
@@ -282,7 +286,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     return name in _MORE_AGGREGATES or "_agg" in name
 
 
-def _is_over_window(node: exp.Expr) -> bool:
+def is_over_window(node: exp.Expr) -> bool:
     """Whether it is the function of a window, which groups nothing."""
     while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         node = node.parent

@@ -49,7 +49,8 @@ def join_lateral(builder: Builder, node: Node, scope: Scope, join: exp.Join) -> 
     generator = _generator(join.this if isinstance(join.this, exp.Unnest) else join.this.this)
     node, scope = _widened(builder, node, scope, generator.outer(side == "LEFT"), join.this)
     if conditions:
-        node = Filter(node, tuple(to_scalar(resolve(c, scope)) for c in conditions))
+        seen = Scope(scope.entries, builder.outer)
+        node = Filter(node, tuple(to_scalar(resolve(c, seen)) for c in conditions))
     return node, scope
 
 
@@ -77,7 +78,8 @@ def _generator(function: exp.Expr) -> Generator:
 def _widened(
     builder: Builder, node: Node, scope: Scope, generator: Generator, item: exp.Expr
 ) -> tuple[Node, Scope]:
-    made, outputs = generate(builder, node, scope, generator, _names(item))
+    seen = Scope(scope.entries, builder.outer)
+    made, outputs = generate(builder, node, seen, generator, _names(item))
     return made, Scope(scope.entries + _entries(outputs, item))
 
 

@@ -28,7 +28,8 @@ from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
-from runnel.errors import InvalidQuery, UserError
+from runnel.compile.unnest.free import free_columns
+from runnel.errors import InvalidQuery, NotDifferentiable, UserError
 from runnel.model.columns import WEIGHT, Column, Layout
 
 PASSES = (
@@ -99,6 +100,8 @@ def compile_query(
         point(error, query)
         raise
     tree = relation.node
+    if free_columns(tree):
+        raise NotDifferentiable("a reference to an outer query that no row gives")
     outputs = tuple(column for _, column in relation.outputs)
     called = tuple(names) if names is not None else _default_names(relation.outputs)
     if len(called) != len(outputs):

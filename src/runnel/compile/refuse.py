@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from runnel.compile.lifting import is_any_row
 from runnel.errors import InvalidQuery
 
 NON_DETERMINISTIC = frozenset(
@@ -25,7 +26,8 @@ def refuse(tree: exp.Query) -> None:
                 "TABLESAMPLE is not deterministic",
                 hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
             )
-        if isinstance(node, exp.Query) and node.args.get("limit") and not node.args.get("order"):
+        _refuse_quantified(node)
+        if _is_arbitrary(node):
             raise InvalidQuery(
                 "LIMIT without ORDER BY is not deterministic",
                 detail="which rows it keeps would change from one refresh to the next",
@@ -47,6 +49,32 @@ def refuse(tree: exp.Query) -> None:
 def strange_functions(tree: exp.Query) -> frozenset[str]:
     """Functions that only Spark may know, if they are not the user's own."""
     return frozenset(node.name.lower() for node in tree.find_all(exp.Anonymous))
+
+
+def _is_arbitrary(node: exp.Expr) -> bool:
+    """LIMIT over rows in no order; EXISTS asks only whether there is one."""
+    if not isinstance(node, exp.Query) or node.args.get("order"):
+        return False
+    asked = isinstance(node.parent, exp.Exists) and is_any_row(node)
+    return bool(node.args.get("limit")) and not asked
+
+
+def _refuse_quantified(node: exp.Expr) -> None:
+    """x > ANY (SELECT ...): Spark's grammar has none of these."""
+    if not isinstance(node, (exp.Any, exp.All)) or not isinstance(node.this, exp.Query):
+        return
+    if not isinstance(node.parent, exp.Predicate):
+        return
+    is_any = isinstance(node, exp.Any)
+    if isinstance(node.parent, exp.EQ if is_any else exp.NEQ):
+        hint = f"write x {'IN' if is_any else 'NOT IN'} (SELECT ...)"
+    elif is_any:
+        hint = "write EXISTS (SELECT 1 FROM ... WHERE x > y) with your comparison in place of x > y"
+    else:
+        hint = "write NOT EXISTS (SELECT 1 FROM ... WHERE NOT coalesce(x > y, FALSE)) likewise"
+    raise InvalidQuery(
+        f"{'ANY' if is_any else 'ALL'} over a subquery", detail="Spark does not know it", hint=hint
+    )
 
 
 def _refuse_function(node: exp.Expr) -> None:
