@@ -77,4 +77,6 @@ def literal(value: Any) -> str:
             return f"DATE '{value.isoformat()}'"
         case str():
             return "'" + value.replace("'", "''") + "'"
+        case tuple():
+            return f"[{', '.join(literal(plain(v)) for v in value)}]"
     raise TypeError(f"no literal for {value!r}")

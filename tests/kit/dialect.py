@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
+from kit.duck_aggregates import adapt_aggregate
 from runnel.compile.dialect import SparkSql
 
 _WORDS = (
@@ -16,14 +17,20 @@ _WORDS = (
     ("RAISE_ERROR(", "ERROR("),
     ("<=>", "IS NOT DISTINCT FROM"),
     ("EXPLODE(ARRAY(-1, 1))", "UNNEST([-1, 1])"),
+    ("EXPLODE(SEQUENCE(", "UNNEST(GENERATE_SERIES("),
     ("MAX_BY(", "ARG_MAX_NULL("),
     ("`", '"'),
 )
-_BEYOND_WORDS = re.compile(r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(")
+_BEYOND_WORDS = re.compile(
+    r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\("
+    r"|\b(COLLECT_LIST|COLLECT_SET|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM)\(|ROLLUP|CUBE|GROUPING SETS"
+)
 
 
 def duck_type(spark: str) -> str:
     """The DuckDB type for a Spark type."""
+    if "<" in spark:
+        return exp.DataType.build(spark, dialect="spark").sql("duckdb")
     return {"string": "VARCHAR", "void": "INTEGER", "timestamp_ntz": "TIMESTAMP"}.get(spark, spark)
 
 
@@ -52,8 +59,6 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return exp.Cast(this=node.this, to=node.to)
         case exp.Div():
             node.set("safe", False)
-        case exp.ArgMax():
-            return exp.Anonymous(this="ARG_MAX_NULL", expressions=[node.this, node.expression])
         case exp.Anonymous() if node.name.lower() == "raise_error":
             return exp.Anonymous(this="ERROR", expressions=node.expressions)
         case exp.Table() if node.db.lower() == "default":
@@ -62,7 +67,7 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return _decimal_average(node.this, scales, node.expression) or node
         case exp.Avg() if not isinstance(node.parent, exp.Filter):
             return _decimal_average(node, scales, None) or node
-    return node
+    return adapt_aggregate(node) or node
 
 
 def _decimal_average(

@@ -39,7 +39,7 @@ class DuckBackend:
         compiled = compile_query(query, [t.schema for t in self.tables], RuleTyper())
         self.sources = DuckSources(self.con, self.tables)
         self.query = DuckQuery(self.sources, compiled, transpile, with_tables=True)
-        self.oracle_sql = oracle_text(query, self.tables)
+        self.oracle_sql = oracle_text(compiled.text or query, self.tables)
         self._load()
         self.query.initialize()
         check_contents(self.query, self.oracle_sql, "at the beginning")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runnel.algebra.nodes import (
     Aggregate,
+    Call,
     Filter,
     InnerJoin,
     Node,
@@ -47,8 +48,11 @@ def _label(node: Node) -> str:
         case UnionAll():
             return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
         case Aggregate():
-            calls = [
-                f"{c.output.name}={c.function}({', '.join(a.name for a in c.arguments)})"
-                for c in node.calls
-            ]
+            calls = [f"{c.output.name}={_call(c)}" for c in node.calls]
             return f"Aggregate by [{', '.join(node.keys)}] [{', '.join(calls)}]"
+
+
+def _call(call: Call) -> str:
+    if call.text is not None:
+        return str(call.text)
+    return f"{call.function}({', '.join(a.name for a in call.arguments)})"

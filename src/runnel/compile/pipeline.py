@@ -19,6 +19,7 @@ from runnel.compile.normalize.push_filters import push_filters
 from runnel.compile.parse import parse
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
+from runnel.compile.rewrites.determinism import make_deterministic, written
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
@@ -42,6 +43,8 @@ class CompiledQuery:
     tree: Node
     root: Root
     kinds: Mapping[str, str]
+    text: str | None = None
+    """The query as rewritten to be deterministic; None when the user's own text is."""
     _programs: dict[tuple[frozenset[str], frozenset[str]], Program] = field(default_factory=dict)
 
     @property
@@ -86,8 +89,10 @@ def compile_query(
 
     Raises InvalidQuery when no mode can keep it, NotDifferentiable when only FULL can.
     """
-    syntax = parse(query)
-    refuse(syntax)
+    parsed = parse(query)
+    refuse(parsed)
+    syntax = make_deterministic(parsed)
+    text = written(syntax) if syntax is not parsed else None
     builder = Builder({s.key: s for s in sources}, typer)
     relation = builder.query(syntax, {})
     tree = relation.node
@@ -97,7 +102,8 @@ def compile_query(
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
     for rewrite in PASSES:
         tree = rewrite(tree)
-    compiled = CompiledQuery(tree, root_of(tree, outputs, called), {s.key: s.kind for s in sources})
+    kinds = {s.key: s.kind for s in sources}
+    compiled = CompiledQuery(tree, root_of(tree, outputs, called), kinds, text)
     # Compiling the change of every source finds what cannot be kept before anything is created.
     compiled.program(frozenset(compiled.kinds))
     return compiled

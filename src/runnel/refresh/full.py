@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runnel.catalog import StreamTable
 from runnel.compile.program import TOKEN
+from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.sources import redirect
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
@@ -30,7 +31,7 @@ def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFra
 
 
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
-    """The user's own text, evaluated by plain Spark at the pinned versions."""
+    """The user's own text, its choices made, evaluated by plain Spark at the pinned versions."""
     for source in table.sources:
         pin = frontier.pins[source.key]
         if source.kind == "stream":
@@ -43,7 +44,7 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
     def pinned(name: TableName) -> str:
         return bound.views[f"plain:{name.key}"]
 
-    return bound.spark.sql(redirect(table.query, pinned))
+    return bound.spark.sql(redirect(deterministic_text(table.query) or table.query, pinned))
 
 
 def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:
