@@ -16,7 +16,7 @@ from runnel.compile.pipeline import compile_query
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
-_DOCS = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+_DOCS = (Path(__file__).parents[2] / "docs" / "sql.md").read_text().partition("## Aggregate")[2]
 _TABLE = SourceSchema(
     "default.t",
     "delta",
