@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench fuzz lock clean
+.PHONY: help setup demo test test-slow lint format bench bench-tpch fuzz lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ format: $(STAMP) ## Let ruff format and fix the code
 
 bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways
 	$(BIN)/python -m bench $(ARGS)
+
+bench-tpch: setup ## Measure the 22 queries of TPC-H (ARGS="--scale 1")
+	$(BIN)/python -m bench.tpch $(ARGS)
 
 fuzz: setup ## Check many generated queries and change sequences (ARGS are passed to pytest)
 	RUNNEL_FUZZ_CASES=$${RUNNEL_FUZZ_CASES:-20000} RUNNEL_FUZZ_SEED=random $(BIN)/pytest -m "slow or not slow" tests/compile/test_fuzz_algebra.py --timeout 0 $(ARGS)

@@ -1,4 +1,4 @@
-"""The 22 queries of TPC-H: which of them have a change program, and how soon it is there."""
+"""The 22 queries of TPC-H: each has a change program, and soon."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import pytest
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import compile_query
 from runnel.compile.sources import source_names
-from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
 _FILES = sorted((Path(__file__).parents[2] / "bench" / "tpch").glob("q*.sql"))
-_TOP_K = {"q02", "q03", "q10", "q18", "q21"}
 _TYPES = {"orderdate": "date", "shipdate": "date", "commitdate": "date", "receiptdate": "date"}
 _NUMBERS = "quantity extendedprice discount tax totalprice acctbal retailprice supplycost".split()
 _TABLES = {
@@ -59,10 +57,6 @@ def test_all_queries_are_there() -> None:
 def test_query(path: Path) -> None:
     query = path.read_text()
     schemas = [_schema(name.name) for name in source_names(query)]
-    if path.stem in _TOP_K:
-        with pytest.raises(NotDifferentiable, match="LIMIT"):
-            compile_query(query, schemas, _Typer())
-        return
     start = perf_counter()
     compiled = compile_query(query, schemas, _Typer())
     assert perf_counter() - start < 3

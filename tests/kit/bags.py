@@ -75,6 +75,8 @@ def literal(value: Any) -> str:
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case datetime.date():
             return f"DATE '{value.isoformat()}'"
+        case list():
+            return "[" + ", ".join(map(literal, value)) + "]"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case tuple():

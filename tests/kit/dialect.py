@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
-from kit.duck_aggregates import adapt_aggregate
+from kit.duck_aggregates import adapt_aggregate, show_no_total_of_nothing
+from kit.lateral import adapt_item, adapt_select
 from runnel.compile.dialect import SparkSql
+from runnel.compile.type_text import element_of, entry_of, fields_of
 
 _WORDS = (
     ("LEFT SEMI JOIN", "SEMI JOIN"),
@@ -18,19 +20,26 @@ _WORDS = (
     ("<=>", "IS NOT DISTINCT FROM"),
     ("EXPLODE(ARRAY(-1, 1))", "UNNEST([-1, 1])"),
     ("EXPLODE(SEQUENCE(", "UNNEST(GENERATE_SERIES("),
+    ("EXPLODE(", "UNNEST("),
     ("MAX_BY(", "ARG_MAX_NULL("),
     ("`", '"'),
 )
 _BEYOND_WORDS = re.compile(
-    r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\("
-    r"|\b(COLLECT_LIST|COLLECT_SET|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM|SOME|COUNT_IF)\(|ROLLUP|CUBE|GROUPING SETS|array<"
+    r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(|LATERAL VIEW|array<"
+    r"|\b(COLLECT_LIST|COLLECT_SET|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM|SOME|COUNT_IF)\("
+    r"|ROLLUP|CUBE|GROUPING SETS"
 )
 
 
 def duck_type(spark: str) -> str:
     """The DuckDB type for a Spark type."""
-    if "<" in spark:
-        return exp.DataType.build(spark, dialect="spark").sql("duckdb")
+    entry, element, fields = entry_of(spark), element_of(spark), fields_of(spark)
+    if entry is not None:
+        return f"MAP({duck_type(entry[0])}, {duck_type(entry[1])})"
+    if element is not None:
+        return f"{duck_type(element)}[]"
+    if fields is not None:
+        return f"STRUCT({', '.join(f'{name} {duck_type(type_)}' for name, type_ in fields)})"
     return {"string": "VARCHAR", "void": "INTEGER", "timestamp_ntz": "TIMESTAMP"}.get(spark, spark)
 
 
@@ -61,6 +70,13 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             node.set("safe", False)
         case exp.Anonymous() if node.name.lower() == "raise_error":
             return exp.Anonymous(this="ERROR", expressions=node.expressions)
+        case exp.Select():
+            show_no_total_of_nothing(node)
+            return adapt_select(node)
+        case exp.Lateral() if not isinstance(node.this, exp.Query):
+            return adapt_item(node)
+        case exp.Table() if isinstance(node.this, exp.Func):
+            return adapt_item(node)
         case exp.Table() if node.db.lower() == "default":
             node.set("db", None)
         case exp.Filter() if isinstance(node.this, exp.Avg):

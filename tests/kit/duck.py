@@ -30,6 +30,8 @@ def connection() -> duckdb.DuckDBPyConnection:
     con.execute("SET threads = 1")
     con.execute("PRAGMA disable_optimizer")
     con.execute("SET VARIABLE round = 0")
+    con.execute("CREATE MACRO pmod(x, n) AS mod(x, n)")
+    con.execute("CREATE MACRO array_repeat(x, n) AS [x for i in range(n)]")
     return con
 
 

@@ -45,9 +45,13 @@ def adapt_aggregate(node: exp.Expression) -> exp.Expression | None:
             return exp.Anonymous(this=name, expressions=node.expressions)
         case exp.Group():
             _adapt_group(node)
-        case exp.Select() if _has_sets(node):
-            node.having(exp.GT(this=exp.Count(this=exp.Star()), expression=_number(0)), copy=False)
     return None
+
+
+def show_no_total_of_nothing(node: exp.Select) -> None:
+    """Where () is one set of several, Spark shows no row of it over no rows."""
+    if _has_sets(node):
+        node.having(exp.GT(this=exp.Count(this=exp.Star()), expression=_number(0)), copy=False)
 
 
 def _collected(node: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
@@ -96,7 +100,6 @@ def _adapt_group(node: exp.Group) -> None:
 
 
 def _has_sets(node: exp.Select) -> bool:
-    """Whether () is one set of several, which for Spark is no group over no rows."""
     group = node.args.get("group")
     if group is None or group.args.get("cube") or group.args.get("rollup"):
         return group is not None

@@ -131,5 +131,5 @@ def arrow_type(spark_type: str) -> pa.DataType:
         precision, scale = spark_type[8:-1].split(",")
         return pa.decimal128(int(precision), int(scale))
     if spark_type.startswith("array<"):
-        return pa.list_(arrow_type(spark_type[6:-1]))
+        return pa.list_(arrow_type(spark_type[len("array<") : -1]))
     return _PLAIN[spark_type]

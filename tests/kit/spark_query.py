@@ -151,8 +151,9 @@ def check_on_spark(spark: SparkSession, made: Case, tally: Tally) -> bool:
         return False
     query = SparkQuery(spark, made.tables, made.moments, compiled)
     try:
-        expected = compiled.text or made.query
-        moved = check_rounds(query, expected, made.rounds, then_nothing=made.then_nothing)
+        moved = check_rounds(
+            query, compiled.text or made.query, made.rounds, then_nothing=made.then_nothing
+        )
     except (Mismatch, PySparkException, AssertionError) as error:
         raise Mismatch(f"{error}\n{made}") from error
     tally.checked += 1

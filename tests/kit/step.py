@@ -23,7 +23,8 @@ After the column list a table may say `keyless` (rows may occur more than once, 
 copy at a time and not all that match) and `kind trace` (a stream table upstream, whose reading is not
 consolidated; a backend that has none uses a plain table). `rows none` asserts an empty result.
 A first line `refuse ...` instead of rounds says that the query cannot be kept differentially, and names the
-construct. Values: null, true, false, numbers, 'text' (quotes doubled), dates and timestamps as quoted text.
+construct. Values: null, true, false, numbers, 'text' (quotes doubled), dates and timestamps as quoted text,
+[1, null] for arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from kit.bags import Row
 from runnel.model.columns import Column
 
 _TABLE = re.compile(r"table\s+(\S+)\s*\((.*)\)\s*((?:\s*(?:keyless|kind\s+\w+))*)$")
-_VALUE = re.compile(r"\s*('(?:[^']|'')*'|[^'|]*?)\s*(\||$)")
+_VALUE = re.compile(r"\s*(\[[^\]]*\]|'(?:[^']|'')*'|[^'|]*?)\s*(\||$)")
 _TYPES = re.compile(r"(`[^`]+`|\w+)\s+([^,(<]+(?:\([^)]*\)|<.*?>)?)\s*(?:,|$)")
 
 
@@ -230,6 +231,9 @@ def _literal(text: str) -> Any:
 
 
 def _typed(text: str, type_: str) -> Any:
+    if text.startswith("["):
+        inner, items = type_.removeprefix("array<")[:-1], text[1:-1].strip()
+        return [_typed(item.strip(), inner) for item in items.split(",")] if items else []
     value = _literal(text) if text.lower() not in ("infinity", "-infinity") else float(text)
     if value is None or isinstance(value, bool):
         return value

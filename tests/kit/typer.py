@@ -8,6 +8,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
+from kit.nested_types import nested_type
 from runnel.compile.aggregates import is_aggregate, spark_name
 from runnel.compile.dialect import SparkSql
 from runnel.compile.typing import decimal_parts
@@ -28,7 +29,24 @@ _TEXT = (
     *(exp.Upper, exp.Lower, exp.Concat, exp.DPipe, exp.Substring, exp.Trim),
     exp.ArrayToString,
 )
-_SAME = (exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs, exp.Round)
+_INTS = (exp.Length, exp.ArraySize, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
+_SAME = (
+    exp.Filter,
+    exp.Window,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+    exp.Min,
+    exp.Max,
+    exp.Neg,
+    exp.Paren,
+    exp.Abs,
+    exp.Round,
+    exp.Lag,
+    exp.Lead,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.NthValue,
+)
 _COMMON = (exp.Coalesce, exp.Greatest, exp.Least)
 _DOUBLES = frozenset(
     "percentile percentile_cont median std stddev stddev_pop stddev_samp variance var_pop corr "
@@ -86,16 +104,12 @@ def type_of(node: exp.Expression, columns: dict[str, str]) -> str:
             return sum_type(of(_argument(node)))
         case exp.Avg():
             return avg_type(of(_argument(node)))
-        case exp.Filter():
-            return of(node.this)
         case exp.Case():
             results = [i.args["true"] for i in node.args["ifs"]]
             return common([of(e) for e in (*results, node.args.get("default")) if e is not None])
         case exp.If():
             ends = (node.args["true"], node.args.get("false"))
             return common([of(e) for e in ends if e is not None])
-        case exp.Length() | exp.ArraySize():
-            return "int"
         case exp.IntDiv():
             return "bigint"
     return _by_class(node, of)
@@ -103,21 +117,25 @@ def type_of(node: exp.Expression, columns: dict[str, str]) -> str:
 
 def _by_class(node: exp.Expression, of: object) -> str:
     assert callable(of)
-    if is_aggregate(node):
-        return _aggregate(node, of)
-    if isinstance(node, exp.Struct):
-        fields = (f"{f.this.name}:{of(f.expression)}" for f in node.expressions)
-        return f"struct<{','.join(fields)}>"
     if isinstance(node, _PREDICATES):
         return "boolean"
     if isinstance(node, _TEXT):
         return "string"
+    if isinstance(node, _INTS):
+        return "int"
+    if isinstance(node, (exp.PercentRank, exp.CumeDist)):
+        return "double"
     if isinstance(node, _SAME):
         return str(of(_argument(node)))
     if isinstance(node, _COMMON):
         return common([of(e) for e in (node.this, *node.expressions)])
     if isinstance(node, _ARITHMETIC):
         return arithmetic(type(node), of(node.left), of(node.right))
+    if is_aggregate(node):
+        return _aggregate(node, of)
+    nested = nested_type(node, of, common)
+    if nested is not None:
+        return nested
     raise NotImplementedError(f"no type rule for {node.sql('spark')}")
 
 

@@ -142,6 +142,27 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Generate:
+    """Each row once for every row that a table function gives for it, which it is put before.
+
+    With `is_outer` a row for which the function gives none stays, padded with NULLs.
+    """
+
+    input: Node
+    function: Scalar
+    generated: tuple[Column, ...]
+    is_outer: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns + self.generated
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
 class UnionAll:
     """All rows of all inputs, matched by position."""
 
@@ -186,17 +207,94 @@ class Aggregate:
         return (self.input,)
 
 
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column that rows are ordered by."""
+
+    column: str
+    is_descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        direction = "DESC" if self.is_descending else "ASC"
+        return f"{self.column} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over the rows of a partition, in an order, of which the frame chooses some."""
+
+    function: Scalar
+    order: tuple[SortKey, ...]
+    frame: str
+    output: Column
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return self.function.reads | {key.column for key in self.order}
+
+    def over(self, partition: tuple[str, ...]) -> str:
+        """The call as it is written over a partition."""
+        parts = []
+        if partition:
+            parts.append(f"PARTITION BY {', '.join(partition)}")
+        if self.order:
+            parts.append(f"ORDER BY {', '.join(map(str, self.order))}")
+        if self.frame:
+            parts.append(self.frame)
+        return f"{self.function} OVER ({' '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Each row with what its partition says of it; `partition` are names of input columns."""
+
+    input: Node
+    partition: tuple[str, ...]
+    calls: tuple[WindowCall, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns + tuple(call.output for call in self.calls)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The first rows in an order, after skipping some; of its columns, so that no two rows tie."""
+
+    input: Node
+    order: tuple[SortKey, ...]
+    limit: int | None
+    offset: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        ordered = {key.column for key in self.order}
+        return tuple(c for c in self.input.columns if c.name in ordered)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
 Node = (
     Scan
     | OneRow
     | Project
     | Filter
     | Repeat
+    | Generate
     | InnerJoin
     | OuterJoin
     | SemiJoin
     | UnionAll
     | Aggregate
+    | Window
+    | TopK
 )
 
 

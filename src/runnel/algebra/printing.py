@@ -6,6 +6,7 @@ from runnel.algebra.nodes import (
     Aggregate,
     Call,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -14,7 +15,9 @@ from runnel.algebra.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
 
 
@@ -45,11 +48,21 @@ def _label(node: Node) -> str:
             return f"{kind} [{' AND '.join(map(str, node.conjuncts))}]"
         case Repeat():
             return f"Repeat [{node.times} times]"
+        case Generate():
+            kind = "GenerateOuter" if node.is_outer else "Generate"
+            return f"{kind} [{', '.join(c.name for c in node.generated)}={node.function}]"
         case UnionAll():
             return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
         case Aggregate():
             calls = [f"{c.output.name}={_call(c)}" for c in node.calls]
             return f"Aggregate by [{', '.join(node.keys)}] [{', '.join(calls)}]"
+        case Window():
+            shown = [f"{c.output.name}={c.function}" for c in node.calls]
+            return f"Window by [{', '.join(node.partition)}] [{', '.join(shown)}]"
+        case TopK():
+            first = "all" if node.limit is None else node.limit
+            skipped = f" after {node.offset}" if node.offset else ""
+            return f"TopK [{first}{skipped} by {', '.join(map(str, node.order))}]"
 
 
 def _call(call: Call) -> str:

@@ -57,9 +57,9 @@ _KNOWN = {
     **dict.fromkeys(("bool_or", "any", "some"), "max"),
     "mean": "avg",
 }
-_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _SORTS = (exp.ArraySort,)
-_WITHIN = (*_AROUND, *_SORTS, exp.Where, exp.Order, exp.Ordered, exp.Distinct)
+_WITHIN = (*AROUND, *_SORTS, exp.Where, exp.Order, exp.Ordered, exp.Distinct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _refuse(name: str) -> None:
 def _chain(node: exp.Expr) -> list[exp.Expr]:
     """What belongs to the call, FILTER, WITHIN GROUP and the like, and last the function itself."""
     chain = [node]
-    while isinstance(chain[-1], (*_AROUND, *_SORTS)):
+    while isinstance(chain[-1], (*AROUND, *_SORTS)):
         chain.append(chain[-1].this)
     return chain
 
@@ -136,7 +136,7 @@ def _chain(node: exp.Expr) -> list[exp.Expr]:
 def _is_sorted_collection(node: exp.Expr) -> bool:
     """Whether it sorts what an aggregate collected, in the elements' own order."""
     inner = node.this
-    while isinstance(inner, _AROUND):
+    while isinstance(inner, AROUND):
         inner = inner.this
     own_order = not isinstance(node.args.get("expression"), exp.Lambda)
     return own_order and isinstance(inner, (exp.ArrayAgg, exp.ArrayUniqueAgg))

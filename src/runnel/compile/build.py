@@ -13,10 +13,15 @@ from runnel.algebra.scalar import Scalar
 from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.grouping import is_grouped
 from runnel.compile.joins import join_relations
+from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
+from runnel.compile.ordering import is_limited, limit_relation
+from runnel.compile.pivot import pivoted, refuse_pivot_of_the_last
 from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation
+from runnel.compile.rewrites.ties import Ties
 from runnel.compile.scope import Entry, Scope
-from runnel.compile.select import build_select, select_rows
+from runnel.compile.select import build_select, needs_whole, select_rows
+from runnel.compile.select_generator import has_generator
 from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
@@ -47,6 +52,7 @@ class Builder:
     sources: Mapping[str, SourceSchema]
     typer: Typer
     numbers: count[int] = field(default_factory=count)
+    ties: Ties = field(default_factory=Ties)
 
     def fresh(self, type_: str) -> Column:
         return Column(f"a{next(self.numbers)}", type_)
@@ -56,12 +62,12 @@ class Builder:
         ctes = self.with_(node, ctes)
         match node:
             case exp.Subquery():
-                return self.query(node.this, ctes)
+                return limit_relation(self, node, self.query(node.this, ctes))
             case exp.Select():
                 return build_select(self, node, ctes)
             case exp.SetOperation():
                 left, right = self.query(node.left, ctes), self.query(node.right, ctes)
-                return combine(self, node, left, right)
+                return limit_relation(self, node, combine(self, node, left, right))
             case _:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
 
@@ -69,9 +75,13 @@ class Builder:
         self, query: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope
     ) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
         """A subquery's rows, its output over them, its conditions that read the outer query."""
-        while isinstance(query, exp.Subquery) and not query.args.get("with_"):
+        while isinstance(query, exp.Subquery) and not (
+            query.args.get("with_") or is_limited(query)
+        ):
             query = query.this
-        if isinstance(query, exp.Select) and not is_grouped(query):
+        if isinstance(query, exp.Select) and not (
+            is_grouped(query) or needs_whole(query) or has_generator(query)
+        ):
             refuse_other_clauses(query)
             return select_rows(self, query, self.with_(query, ctes), outer)
         relation = self.query(query, ctes)
@@ -82,19 +92,21 @@ class Builder:
         if node.args.get("joins"):
             first = node.copy()
             return self.joined(first, first.args.pop("joins"), ctes)
+        if node.args.get("pivots"):
+            first = node.copy()
+            pivots = first.args.pop("pivots")
+            return pivoted(self, *self.from_item(first, ctes), pivots)
         match node:
             case exp.Subquery() if _is_parenthesised_join(node.this):
                 return self._parenthesised_join(node, ctes)
             case exp.Subquery():
                 relation = self.query(node.this, self.with_(node, ctes))
+                relation = limit_relation(self, node, relation)
                 return relation.node, relation.scope(node.alias or None, _column_aliases(node))
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, ctes)
             case _:
-                raise NotDifferentiable(
-                    f"the table function {node.sql('spark')[:60]}",
-                    hint="use refresh mode FULL or AUTO",
-                )
+                return table_function(self, node)
 
     def joined(
         self, first: exp.Expr, joins: list[exp.Join], ctes: Mapping[str, _Cte]
@@ -102,7 +114,13 @@ class Builder:
         node, scope = self.from_item(first, ctes)
         for join in joins:
             refuse_other_clauses(join)
-            node, scope = join_relations(self, node, scope, join, self.from_item(join.this, ctes))
+            refuse_pivot_of_the_last(join)
+            if is_lateral_function(join.this):
+                node, scope = join_lateral(self, node, scope, join)
+            else:
+                right = self.from_item(join.this, ctes)
+                node, scope = join_relations(self, node, scope, join, right)
+            node, scope = pivoted(self, node, scope, join.args.get("pivots") or [])
         return node, scope
 
     def _parenthesised_join(

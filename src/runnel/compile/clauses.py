@@ -11,21 +11,23 @@ _MEANINGLESS = frozenset({"order", "sort", "cluster", "distribute", "hint", "hin
 _HANDLED: tuple[tuple[type[exp.Expr], frozenset[str]], ...] = (
     (
         exp.Select,
-        frozenset("with_ expressions distinct from_ joins where group having".split()),
+        frozenset(
+            "with_ expressions distinct from_ joins laterals where group having qualify limit "
+            "offset".split()
+        ),
     ),
-    (exp.SetOperation, frozenset({"with_", "this", "expression", "distinct"})),
-    (exp.Subquery, frozenset({"with_", "this", "alias", "joins"})),
-    (exp.Table, frozenset({"this", "db", "catalog", "alias", "joins"})),
-    (exp.Join, frozenset({"this", "side", "kind", "method", "on", "using"})),
+    (
+        exp.SetOperation,
+        frozenset({"with_", "this", "expression", "distinct", "limit", "offset"}),
+    ),
+    (exp.Subquery, frozenset({"with_", "this", "alias", "joins", "pivots", "limit", "offset"})),
+    (exp.Table, frozenset({"this", "db", "catalog", "alias", "joins", "pivots"})),
+    (exp.Join, frozenset({"this", "side", "kind", "method", "on", "using", "pivots"})),
 )
 _LABELS = {
     "by_name": "UNION BY NAME",
-    "laterals": "LATERAL VIEW",
-    "limit": "ORDER BY ... LIMIT",
     "match": "MATCH_RECOGNIZE",
-    "pivots": "PIVOT",
     "when": "AS OF",
-    "windows": "a named window",
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
 _VERBATIM = frozenset(
@@ -37,4 +39,11 @@ class SparkSql(Spark):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
             **SparkGenerator.TYPE_MAPPING,
             exp.DType.TIME: "TIME",
+        }
+        # Spark has QUALIFY; sqlglot would write a subquery that loses the names of columns.
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **SparkGenerator.TRANSFORMS,
+            exp.Select: preprocess(
+                [partial(unnest_to_explode, unnest_using_arrays_zip=False), any_to_exists]
+            ),
         }

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Call, Node
 from runnel.algebra.scalar import Scalar
-from runnel.compile.aggregates import call_form, is_aggregate
+from runnel.compile.aggregates import AROUND, call_form, is_aggregate
 from runnel.compile.grouping_sets import KeySets, expand, grouping_value, key_sets
 from runnel.compile.lifting import fill, is_slot, with_arguments
 from runnel.compile.scalars import mark, marked, resolve, to_scalar
@@ -36,7 +36,8 @@ def is_grouped(select: exp.Select) -> bool:
         return True
     having = select.args.get("having")
     expressions = [*select.expressions, *([having.this] if having else [])]
-    return any(is_aggregate(node) for e in expressions for node in _own_nodes(e))
+    nodes = (node for e in expressions for node in _own_nodes(e))
+    return any(is_aggregate(node) and not _is_over_window(node) for node in nodes)
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -48,7 +49,7 @@ class Grouped:
     """The Aggregate, and the select list and HAVING rewritten to read its output.
 
     `keys` are those that were asked for beyond GROUP BY, `slots` the select list before that with
-    the call each slot stands for.
+    the call each slot stands for, `meanings` each output column as an expression over the input.
     """
 
     node: Node
@@ -56,6 +57,7 @@ class Grouped:
     having: exp.Expr | None
     keys: tuple[Column, ...]
     slots: tuple[list[SelectItem], dict[str, Call]]
+    meanings: dict[str, exp.Expr]
 
     @property
     def empty(self) -> list[SelectItem]:
@@ -100,7 +102,16 @@ def build_grouping(
         fill(having, values) if having is not None else None,
         tuple(grouped[group.keys.index(k)] for k in more_keys),
         (rewritten, dict(zip(group.call_slots, calls, strict=True))),
+        _meanings(group, columns_of, number),
     )
+
+
+def _meanings(
+    group: _Group, columns: dict[str, Column], number: Column | None
+) -> dict[str, exp.Expr]:
+    meanings = {columns[slot].name: meaning for slot, meaning in group.meanings.items()}
+    # Sets are numbered in the order of their GROUPING_ID().
+    return meanings | ({number.name: exp.GroupingId()} if number is not None else {})
 
 
 def _is_global(select: exp.Select, group: _Group, sets: KeySets | None) -> bool:
@@ -140,6 +151,7 @@ class _Group:
     keys: list[exp.Expr]
     calls: list[tuple[str, tuple[int, ...], exp.Expr | None]] = field(default_factory=list)
     arguments: list[exp.Expr] = field(default_factory=list)
+    nodes: list[exp.Expr] = field(default_factory=list)
     groupings: dict[str, exp.Expr] = field(default_factory=dict)
 
     @property
@@ -150,6 +162,10 @@ class _Group:
     def call_slots(self) -> list[str]:
         return [f"call{i}" for i in range(len(self.calls))]
 
+    @property
+    def meanings(self) -> dict[str, exp.Expr]:
+        return dict(zip(self.slots, [*self.keys, *self.nodes], strict=True))
+
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
@@ -157,7 +173,7 @@ class _Group:
             slot = f"grouping{len(self.groupings)}"
             self.groupings[slot] = node
             return mark(slot)
-        if is_aggregate(node):
+        if is_aggregate(node) and not _is_over_window(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
             return node
@@ -173,6 +189,7 @@ class _Group:
         call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
         if call not in self.calls:
             self.calls.append(call)
+            self.nodes.append(node)
         return self.calls.index(call)
 
     def _argument(self, node: exp.Expr) -> int:
@@ -266,3 +283,10 @@ def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Ex
 
 def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
+
+
+def _is_over_window(node: exp.Expr) -> bool:
+    """Whether it is the function of a window, which groups nothing."""
+    while isinstance(node.parent, AROUND):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"

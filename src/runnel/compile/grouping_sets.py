@@ -62,7 +62,7 @@ def key_sets(group: exp.Group, key: _Key) -> KeySets | None:
             f"{count} grouping sets", hint=f"write at most {_MOST_SETS}, or use refresh mode FULL"
         )
     merged = [frozenset[int]().union(*chosen) for chosen in product(*choices)]
-    return KeySets(keys, merged)
+    return KeySets(keys, sorted(merged, key=lambda chosen: _id(chosen, range(len(keys)))))
 
 
 def _parts(group: exp.Group) -> list[exp.Expr]:
@@ -163,10 +163,14 @@ def grouping_value(node: exp.Expr, sets: KeySets | None, number: Column | None) 
     if any(a.unnest() not in sets.keys for a in asked):
         raise InvalidQuery("GROUPING() of what is not a key of GROUP BY", hint="name a key")
     places = [sets.keys.index(a.unnest()) for a in asked] or list(range(len(sets.keys)))
-    values = [sum((p not in s) << n for n, p in enumerate(reversed(places))) for s in sets.sets]
+    values = [_id(chosen, places) for chosen in sets.sets]
     value: exp.Expr = exp.Literal.number(values[0])
     if number is not None and len(set(values)) > 1:
         value = exp.Case(this=mark(number.name), ifs=[])
         for index, chosen in enumerate(values):
             value = value.when(exp.Literal.number(index), exp.Literal.number(chosen))
     return exp.cast(value, "BIGINT" if is_id else "TINYINT")
+
+
+def _id(chosen: frozenset[int], places: Sequence[int]) -> int:
+    return sum((place not in chosen) << n for n, place in enumerate(reversed(places)))

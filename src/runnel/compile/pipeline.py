@@ -11,6 +11,8 @@ from runnel.compile.differentiate import laws
 from runnel.compile.differentiate.aggregate import group_state
 from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, names_of
 from runnel.compile.differentiate.root_aggregate import change_root_aggregate
+from runnel.compile.differentiate.root_top_k import change_root_top, flagged
+from runnel.compile.differentiate.top_k import top
 from runnel.compile.guard import guard
 from runnel.compile.normalize.flatten_joins import flatten_joins
 from runnel.compile.normalize.merge_projects import merge_projects
@@ -20,6 +22,8 @@ from runnel.compile.parse import parse
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
 from runnel.compile.rewrites.determinism import make_deterministic, written
+from runnel.compile.rewrites.named_windows import expand_named_windows
+from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
@@ -44,7 +48,7 @@ class CompiledQuery:
     root: Root
     kinds: Mapping[str, str]
     text: str | None = None
-    """The query as rewritten to be deterministic; None when the user's own text is."""
+    """The query with every choice made that SQL leaves open; None when the user's own has none."""
     _programs: dict[tuple[frozenset[str], frozenset[str]], Program] = field(default_factory=dict)
 
     @property
@@ -63,13 +67,7 @@ class CompiledQuery:
     def full(self) -> str:
         """The stored rows of the whole result at the new versions, each with its `__weight`."""
         emitter = _emitter(self.kinds, frozenset(), frozenset())
-        root = self.root
-        if root.state is None:
-            reading = emitter.new(self.tree)
-            return _stored(root, reading.sql, W)
-        assert isinstance(root.node, Aggregate)
-        grouped = group_state(root.node, root.state, emitter.new(root.node.input))
-        return _stored(root, grouped, "CAST(1 AS BIGINT)")
+        return _full(emitter, self.root)
 
     def program(self, changed: frozenset[str], growing: frozenset[str] = frozenset()) -> Program:
         """The change program for a window in which these sources changed; cached."""
@@ -92,7 +90,9 @@ def compile_query(
     parsed = parse(query)
     refuse(parsed)
     syntax = make_deterministic(parsed)
-    text = written(syntax) if syntax is not parsed else None
+    is_rewritten = syntax is not parsed
+    syntax = expand_named_windows(syntax)
+    number_places(syntax)
     builder = Builder({s.key: s for s in sources}, typer)
     relation = builder.query(syntax, {})
     tree = relation.node
@@ -102,6 +102,8 @@ def compile_query(
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
     for rewrite in PASSES:
         tree = rewrite(tree)
+    completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
+    text = written(completed) if completed is not None else None
     kinds = {s.key: s.kind for s in sources}
     compiled = CompiledQuery(tree, root_of(tree, outputs, called), kinds, text)
     # Compiling the change of every source finds what cannot be kept before anything is created.
@@ -113,21 +115,41 @@ def _differentiate(
     query: CompiledQuery, changed: frozenset[str], growing: frozenset[str]
 ) -> Program:
     emitter = _emitter(query.kinds, changed, growing)
-    root = query.root
-    empty_if_empty = None
-    if root.state is None:
-        change = emitter.change(query.tree)
-        if change is not None:
-            sql = _netted(root, step_of(change))
-            emitter.add("output", "netted", sql, [c for c, _ in root.items])
-    else:
-        assert isinstance(root.node, Aggregate)
-        empty_if_empty = change_root_aggregate(
-            emitter, root.node, root.state, root.stored, root.items
-        )
+    empty_if_empty = _change(emitter, query.root)
     program = simplify(Program(tuple(emitter.steps.values()), empty_if_empty))
     guard(program, query.layout, changed)
     return program
+
+
+def _full(emitter: Emitter, root: Root) -> str:
+    if root.top is not None:
+        if root.top.flag is not None:
+            return flagged(root.top, _full(emitter, root.top.rows))
+        reading = top(root.top.node, emitter.new(root.top.node.input))
+        return _stored(root.top.rows, reading.sql, W)
+    if root.state is None:
+        return _stored(root, emitter.new(root.node).sql, W)
+    assert isinstance(root.node, Aggregate)
+    grouped = group_state(root.node, root.state, emitter.new(root.node.input))
+    return _stored(root, grouped, "CAST(1 AS BIGINT)")
+
+
+def _change(emitter: Emitter, root: Root) -> str | None:
+    """Write the steps of a root's change; one whose emptiness means that there is none."""
+    if root.top is not None:
+        _change(emitter, root.top.rows)
+        rows = emitter.rename_last("rows")
+        if rows is not None:
+            change_root_top(emitter, root.top, rows)
+        return rows
+    if root.state is None:
+        change = emitter.change(root.node)
+        if change is not None:
+            sql = _netted(root, step_of(change))
+            emitter.add("output", "netted", sql, [c for c, _ in root.items])
+        return None
+    assert isinstance(root.node, Aggregate)
+    return change_root_aggregate(emitter, root.node, root.state, root.stored, root.items)
 
 
 def _emitter(kinds: Mapping[str, str], changed: frozenset[str], growing: frozenset[str]) -> Emitter:

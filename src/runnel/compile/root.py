@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.algebra.nodes import Aggregate, Filter, Node, Project
+from runnel.algebra.nodes import Aggregate, Filter, Node, Project, Scan, TopK, walk
 from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile.differentiate.state import State, state_of
 from runnel.model.columns import Column, Layout, hashable_names
@@ -19,14 +19,65 @@ class Root:
     items: tuple[tuple[Column, Scalar], ...]
     stored: dict[str, str]
     layout: Layout
+    top: Top | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """ORDER BY ... LIMIT at the root, over `rows`: what is stored of its input.
+
+    Where computing the input is dear all of its rows are stored, and `flag` says which are first;
+    else the first ones only, and the input is read again when one of them goes.
+    """
+
+    node: TopK
+    rows: Root
+    flag: Column | None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the trace calls the columns of the node."""
+        pairs = zip(self.node.columns, self.rows.layout.visible, strict=True)
+        return {column.name: stored for column, (_, stored) in pairs}
 
 
 def root_of(tree: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Root:
     """Decide the storage of a tree whose output columns `outputs` the user calls `names`."""
+    top = tree
+    while isinstance(top, Project) and all(s.bare_column for _, s in top.items):
+        top = top.input
+    if isinstance(top, TopK) and top.limit is not None:
+        return _top_root(top, tree, outputs, names)
     aggregate, values, conditions = _peel(tree)
     if aggregate is None:
         return _linear_root(tree, outputs, names)
     return _state_root(aggregate, [values[c.name] for c in outputs], conditions, outputs, names)
+
+
+def _top_root(node: TopK, tree: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Root:
+    rows = root_of(node.input, node.columns, tuple(c.name for c in node.columns))
+    is_cheap = all(isinstance(n, (Scan, Filter, Project)) for n in walk(node.input))
+    stored = rows.layout.stored
+    flag = None if is_cheap else Column(f"c{len(stored)}", "boolean")
+    top = Top(node, rows, flag)
+    values = _bare_values(tree)
+    visible = tuple(
+        (Column(name, output.type), top.names[values[output.name]])
+        for output, name in zip(outputs, names, strict=True)
+    )
+    if flag is not None:
+        stored = (*stored, flag)
+    key = rows.layout.key if rows.layout.is_state else hashable_names(stored)
+    layout = Layout(stored, key, visible, flag.name if flag else None, rows.layout.is_state)
+    return Root(tree, None, (), {}, layout, top)
+
+
+def _bare_values(tree: Node) -> dict[str, str]:
+    """Which column of the first other node each output of a chain of projections is."""
+    if not isinstance(tree, Project):
+        return {c.name: c.name for c in tree.columns}
+    below = _bare_values(tree.input)
+    return {c.name: below[s.bare_column] for c, s in tree.items if s.bare_column}
 
 
 def _peel(tree: Node) -> tuple[Aggregate | None, dict[str, Scalar], list[Scalar]]:

@@ -26,7 +26,7 @@ from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.grouping import build_grouping, is_grouped
 from runnel.compile.scalars import mark, to_scalar
 from runnel.compile.scope import Scope
-from runnel.compile.select import project, rows_of, select_items
+from runnel.compile.select import project, refuse_whole, rows_of, select_items
 from runnel.compile.subqueries import refuse_distant_columns
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
@@ -47,6 +47,7 @@ def attach_scalar(
         inner = builder.with_(query, ctes)
         rows, inner_scope, correlated = rows_of(builder, query, inner, scope)
         if correlated:
+            refuse_whole(query)
             return _Correlated(builder, node, query, rows, inner_scope, correlated).attach()
     relation = builder.query(query, ctes)
     if len(relation.outputs) != 1:

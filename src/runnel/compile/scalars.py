@@ -19,7 +19,7 @@ from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
 _MARK = re.compile(r"__rnmark_(\w+?)__")
-_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
+_GENERATORS = (exp.Explode, exp.Inline, exp.Unnest)
 _GENERATOR_NAMES = frozenset(
     {"stack", "json_tuple", "inline_outer", "variant_explode", "variant_explode_outer"}
 )
@@ -39,13 +39,16 @@ def marked(node: exp.Expr) -> str | None:
 
 
 def resolve(
-    node: exp.Expr, scope: Scope, aliases: Mapping[str, exp.Expr] | None = None
+    node: exp.Expr,
+    scope: Scope,
+    aliases: Mapping[str, exp.Expr] | None = None,
+    with_windows: bool = False,
 ) -> exp.Expr:
     """A copy of the expression with every column replaced by its mark.
 
     `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them.
     """
-    check_expression(node)
+    check_expression(node, with_windows)
 
     def replace(inner: exp.Expr) -> exp.Expr:
         if isinstance(inner, exp.Column) and marked(inner) is None:
@@ -94,13 +97,13 @@ def column_type(columns: tuple[Column, ...], name: str) -> str:
     return next(c.type for c in columns if c.name == name)
 
 
-def check_expression(node: exp.Expr) -> None:
+def check_expression(node: exp.Expr, with_windows: bool = False) -> None:
     """Refuse what the differential engine cannot keep inside an expression."""
     for inner in node.walk():
-        if isinstance(inner, exp.Window):
+        if isinstance(inner, exp.Window) and not with_windows:
             raise NotDifferentiable(
-                f"the window function {inner.this.sql('spark')} OVER (...)",
-                hint="use refresh mode FULL or AUTO",
+                f"the window function {inner.this.sql('spark')} OVER (...) in this place",
+                hint="compute it in a FROM subquery",
             )
         if isinstance(inner, exp.Query) or isinstance(inner.args.get("query"), exp.Query):
             raise NotDifferentiable(
@@ -110,10 +113,10 @@ def check_expression(node: exp.Expr) -> None:
             )
         if isinstance(inner, exp.Star) and not isinstance(inner.parent, exp.Count):
             raise NotDifferentiable("* inside a function", hint="list the columns")
-        if isinstance(inner, _GENERATORS) or _function_name(inner) in _GENERATOR_NAMES:
+        if isinstance(inner, _GENERATORS) or function_name(inner) in _GENERATOR_NAMES:
             raise NotDifferentiable(
-                f"the table function {_shorten(inner.sql('spark'))}",
-                hint="use refresh mode FULL or AUTO",
+                f"the table function {_shorten(inner.sql('spark'))} inside an expression",
+                hint="put it into a LATERAL VIEW and use its columns",
             )
 
 
@@ -134,7 +137,8 @@ def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -
     raise InvalidQuery(f"column {'.'.join(parts)} is not found in the FROM clause")
 
 
-def _function_name(node: exp.Expr) -> str | None:
+def function_name(node: exp.Expr) -> str | None:
+    """The name of the function that a node calls, in lower case."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else None

@@ -56,6 +56,13 @@ class Scope:
                 return found[0].column, parts[used + 1 :]
         return self.outer.resolve(parts) if self.outer is not None else None
 
+    def spell(self, column: str) -> exp.Expr | None:
+        """How the query's text calls a column of the tree; None when it has no name there."""
+        for entry in self.entries:
+            if entry.column.name == column and entry.name is not None:
+                return exp.column(entry.name, table=entry.qualifier, quoted=True)
+        return None
+
     def _matches(self, schema: str | None, qualifier: str | None, name: str) -> list[Entry]:
         return [
             e

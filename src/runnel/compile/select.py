@@ -11,11 +11,15 @@ from sqlglot import exp
 from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
 from runnel.algebra.scalar import Scalar
 from runnel.compile.grouping import build_grouping, is_grouped
+from runnel.compile.laterals import lateral_view
 from runnel.compile.lifting import fill, lift
+from runnel.compile.ordering import Ordering, is_limited
 from runnel.compile.relation import Relation
-from runnel.compile.scalars import column_type, conjuncts, mark, resolve, to_scalar
+from runnel.compile.scalars import column_type, conjuncts, mark, marked, resolve, to_scalar
 from runnel.compile.scope import Scope
+from runnel.compile.select_generator import build_generated, has_generator
 from runnel.compile.subqueries import attach_all, filter_by
+from runnel.compile.windows import Spell, attach_windows
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -33,27 +37,81 @@ class SelectItem:
 
 def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
+    if has_generator(select):
+        return build_generated(builder, select, ctes)
     node, scope, _ = rows_of(builder, select, ctes, None)
     select, pending = _lifted(select)
-    if not is_grouped(select):
-        if select.args.get("having"):
-            raise NotDifferentiable("HAVING without aggregation")
-        node, values = attach_all(builder, node, scope, pending, ctes)
-        items = _filled(select_items(select, scope), values)
-    else:
-        grouped = build_grouping(builder, select, node, scope, select_items(select, scope))
+    shown = select_items(select, scope)
+    ordering = Ordering.of(select, scope, shown)
+    qualify = _qualify(select, scope, shown)
+    keys = [SelectItem(None, e) for e, _ in ordering.keys] if ordering else []
+    items = [*shown, *keys, *([SelectItem(None, qualify)] if qualify is not None else [])]
+    spell: Spell = scope.spell
+    if is_grouped(select):
+        grouped = build_grouping(builder, select, node, scope, items)
         node, values = attach_all(builder, grouped.node, Scope(()), pending, ctes)
         items = _filled(grouped.items, values)
+        spell = _speller(grouped.meanings, scope)
         if grouped.having is not None:
             having = conjuncts(fill(grouped.having, values))
             node = Filter(node, tuple(to_scalar(c) for c in having))
-    node, columns = project(builder, node, [item.expression for item in items])
-    if select.args.get("distinct"):
-        if select.args["distinct"].args.get("on"):
+    else:
+        if select.args.get("having"):
+            raise NotDifferentiable("HAVING without aggregation")
+        node, values = attach_all(builder, node, scope, pending, ctes)
+        items = _filled(items, values)
+    node, expressions = attach_windows(builder, node, [i.expression for i in items], spell)
+    if qualify is not None:
+        node = Filter(node, tuple(to_scalar(c) for c in conjuncts(expressions.pop())))
+    node, outputs = _output(builder, select, node, expressions, len(shown), ordering)
+    return Relation(node, tuple(zip((item.name for item in shown), outputs, strict=True)))
+
+
+def _output(
+    builder: Builder,
+    select: exp.Select,
+    node: Node,
+    expressions: list[exp.Expr],
+    shown: int,
+    ordering: Ordering | None,
+) -> tuple[Node, tuple[Column, ...]]:
+    """The select list, DISTINCT, then LIMIT; its keys stand after the shown expressions."""
+    places = ordering.places(expressions) if ordering is not None else []
+    node, columns = project(builder, node, expressions)
+    outputs, keys = columns[:shown], tuple(columns[place] for place in places)
+    if is_distinct := select.args.get("distinct"):
+        if is_distinct.args.get("on"):
             raise NotDifferentiable("DISTINCT ON")
-        node = distinct(node)
-    names = (item.name for item in items)
-    return Relation(node, tuple(zip(names, columns, strict=True)))
+        if any(place >= shown for place in places):
+            raise InvalidQuery(
+                "SELECT DISTINCT is ordered by something that is not in the select list",
+                hint="add it to the select list",
+            )
+        node = distinct(Project(node, tuple((c, Scalar.column(c.name)) for c in outputs)))
+    if ordering is not None:
+        node = ordering.apply(builder, node, outputs, keys)
+    return node, outputs
+
+
+def _qualify(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Expr | None:
+    qualify = select.args.get("qualify")
+    if qualify is None:
+        return None
+    aliases = {i.name.lower(): i.expression for i in items if i.name}
+    return resolve(qualify.this, scope, aliases, with_windows=True)
+
+
+def _speller(meanings: Mapping[str, exp.Expr], scope: Scope) -> Spell:
+    """How the text calls keys and aggregates of a grouped query."""
+
+    def replace(node: exp.Expr) -> exp.Expr:
+        name = marked(node)
+        return (scope.spell(name) or node) if name is not None else node
+
+    def spell(name: str) -> exp.Expr | None:
+        return meanings[name].transform(replace) if name in meanings else None
+
+    return spell
 
 
 def select_rows(
@@ -64,8 +122,25 @@ def select_rows(
     Its output as expressions over the rows, and its conditions that read the outer query.
     """
     node, scope, correlated = rows_of(builder, select, ctes, outer)
+    if correlated:
+        refuse_whole(select)
     items = select_items(select, scope)
     return node, tuple(to_scalar(item.expression) for item in items), correlated
+
+
+def needs_whole(select: exp.Select) -> bool:
+    """Whether a row of the result depends on the other rows, other than by grouping."""
+    own = select.walk(prune=lambda n: isinstance(n, exp.Query) and n is not select)
+    return is_limited(select) or any(isinstance(node, exp.Window) for node in own)
+
+
+def refuse_whole(select: exp.Select) -> None:
+    """Refuse a correlated subquery that looks at several of its rows."""
+    if needs_whole(select):
+        raise NotDifferentiable(
+            "LIMIT or a window function in a correlated subquery",
+            hint="use a window function in a FROM subquery and join it",
+        )
 
 
 def rows_of(
@@ -128,7 +203,7 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
         if (star := _star(node)) is not None:
             items.extend(_expand(star, node, scope))
             continue
-        expression = resolve(node.unalias(), scope, aliases)
+        expression = resolve(node.unalias(), scope, aliases, with_windows=True)
         name = node.alias or (node.name if isinstance(node, (exp.Column, exp.Dot)) else None)
         items.append(SelectItem(name, expression))
         if node.alias:
@@ -138,9 +213,13 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
 
 def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tuple[Node, Scope]:
     from_ = select.args.get("from_")
-    if from_ is None:
-        return OneRow(), Scope(())
-    return builder.joined(from_.this, select.args.get("joins") or [], ctes)
+    node: Node = OneRow()
+    scope = Scope(())
+    if from_ is not None:
+        node, scope = builder.joined(from_.this, select.args.get("joins") or [], ctes)
+    for lateral in select.args.get("laterals") or ():
+        node, scope = lateral_view(builder, node, scope, lateral)
+    return node, scope
 
 
 def _star(node: exp.Expr) -> exp.Star | None:

@@ -32,6 +32,11 @@ def is_comparable(type_: str) -> bool:
     return "map<" not in type_ and is_groupable(type_)
 
 
+def is_orderable(type_: str) -> bool:
+    """Whether ORDER BY takes values of the type."""
+    return "map<" not in type_ and "variant" not in type_
+
+
 def has_floats(type_: str) -> bool:
     """Whether values of the type contain float or double, whose -0.0 grouping would normalise."""
     return "float" in type_ or "double" in type_

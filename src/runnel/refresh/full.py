@@ -31,7 +31,7 @@ def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFra
 
 
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
-    """The user's own text, its choices made, evaluated by plain Spark at the pinned versions."""
+    """The user's query, evaluated by plain Spark at the pinned versions."""
     for source in table.sources:
         pin = frontier.pins[source.key]
         if source.kind == "stream":
@@ -44,7 +44,14 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
     def pinned(name: TableName) -> str:
         return bound.views[f"plain:{name.key}"]
 
-    return bound.spark.sql(redirect(deterministic_text(table.query) or table.query, pinned))
+    return bound.spark.sql(redirect(query_text(bound, table), pinned))
+
+
+def query_text(bound: Binding, table: StreamTable) -> str:
+    """The user's text, with every choice made that it leaves open."""
+    compiled = compiled_query(bound.workspace, bound.spark, table)
+    text = compiled.text if compiled else deterministic_text(table.query)
+    return text or table.query
 
 
 def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:

@@ -121,8 +121,8 @@ def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> bool:
     return True
 
 
-def _oracle_text(made: Case, query: str) -> str:
-    """The generated query for DuckDB; only an average needs more than other words."""
-    if "AVG(" in query or made.thorough:
-        return oracle_text(query, made.tables, made.scales)
-    return replace_words(query)
+def _oracle_text(made: Case, text: str) -> str:
+    """The generated query for DuckDB; only averages and orders need more than other words."""
+    if "AVG(" in text or "ORDER BY" in text or made.thorough:
+        return oracle_text(text, made.tables, made.scales)
+    return replace_words(text)

@@ -19,6 +19,7 @@ from kit.generate.scalars import (
     scalar,
 )
 from kit.generate.subqueries import subquery_test
+from kit.generate.windows import limited, window_value
 from kit.generate.writer import Output, Query, Writer, bare
 
 _SETS = (
@@ -47,7 +48,12 @@ def whole_query(writer: Writer, depth: int) -> Query:
 
 
 def query(writer: Writer, depth: int, *, is_root: bool = False) -> Query:
-    """One query block or a union of two."""
+    """One query block or a union of two; sometimes only its first rows."""
+    made = _query(writer, depth, is_root=is_root)
+    return limited(writer, made, is_root=is_root) if writer.chance(7) else made
+
+
+def _query(writer: Writer, depth: int, *, is_root: bool) -> Query:
     form = pick(writer.dice, _FORMS)
     if form == "union" and depth > 0:
         return _union(writer, depth)
@@ -77,7 +83,8 @@ def _plain(writer: Writer, source: str, columns: Sequence[Visible]) -> Query:
         return Query(f"SELECT {distinct}* {source}", outputs)
     outputs, parts, sight = [], [], list(columns)
     for _ in range(writer.dice.number(1, 4)):
-        value = _value(writer, sight)
+        is_window = bool(columns) and writer.chance(8)
+        value = window_value(writer, columns) if is_window else _value(writer, sight)
         outputs.append(writer.output(value.family, value.scale))
         parts.append(f"{value.text} AS {outputs[-1].name}")
         if writer.chance(10) and value.text in names:

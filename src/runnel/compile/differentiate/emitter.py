@@ -76,6 +76,13 @@ class Emitter:
         self.steps[name] = Step(name, purpose, sql, tuple(columns), keep, only_if, bound)
         return name
 
+    def rename_last(self, name: str) -> str | None:
+        """Call the last step something else, before anything reads it; None when there is none."""
+        if not self.steps:
+            return None
+        _, step = self.steps.popitem()
+        return self.add(name, step.purpose, step.sql, step.columns, only_if=step.only_if)
+
     def keep(self, name: str) -> None:
         """Keep a step's rows: what follows depends on how many there are."""
         self.steps[name] = replace(self.steps[name], keep=Keep.ALWAYS)
@@ -109,3 +116,16 @@ def consolidated(sql: str, names: list[str], having: str = "<> 0") -> str:
         f"SELECT {columns}, SUM({W}) AS {W} FROM ({sql})\n"
         f"GROUP BY {columns} HAVING SUM({W}) {having}"
     )
+
+
+def unit_rows(reading: Reading, names: list[str]) -> str:
+    """Each row as often as it counts, for functions that look at rows; no weight."""
+    if reading.is_unit:
+        return f"SELECT {listed(names)} FROM ({reading.sql})"
+    present = consolidated(reading.sql, names, "> 0")
+    return f"SELECT {listed(names)} FROM (SELECT {listed(names, copies(W))} FROM ({present}))"
+
+
+def copies(weight: str) -> str:
+    """The select item that gives a row as often as its weight says."""
+    return f"EXPLODE(ARRAY_REPEAT(1, CAST({weight} AS INT))) AS __copy"

@@ -7,11 +7,24 @@ Each term starts from its change and walks along the join graph, so that the sma
 
 from __future__ import annotations
 
-from runnel.algebra.nodes import Aggregate, InnerJoin, Node, OuterJoin, Scan, SemiJoin, walk
+from runnel.algebra.nodes import (
+    Aggregate,
+    InnerJoin,
+    Node,
+    OuterJoin,
+    Scan,
+    SemiJoin,
+    TopK,
+    Window,
+    walk,
+)
 from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.emitter import Emitter, Reading, condition, listed, names_of
 from runnel.compile.program import W, hint, step_of
 from runnel.model.columns import Column
+
+# Evaluating one of these costs more than reading.
+_DEAR = (Aggregate, OuterJoin, SemiJoin, Window, TopK)
 
 
 def new_inner_join(emitter: Emitter, node: InnerJoin) -> Reading:
@@ -87,7 +100,7 @@ def _restricted(
 
     Spark pushes the semi join below a grouping; a plain scan needs none, its join does the same.
     """
-    if not any(isinstance(n, (Aggregate, OuterJoin, SemiJoin)) for n in walk(other)):
+    if not any(isinstance(n, _DEAR) for n in walk(other)):
         return reading.sql
     usable, _ = _usable(remaining, columns + list(other.columns))
     if not usable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -13,9 +14,19 @@ from runnel.algebra.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
-from runnel.compile.differentiate import aggregate, inner_join, linear, outer_join, semi_join
+from runnel.compile.differentiate import (
+    aggregate,
+    inner_join,
+    linear,
+    outer_join,
+    semi_join,
+    top_k,
+    window,
+)
 from runnel.compile.differentiate.emitter import Emitter, Reading
 from runnel.compile.program import step_of
 
@@ -42,10 +53,17 @@ def new(emitter: Emitter, node: Node) -> Reading:
         case Repeat():
             inner = emitter.new(node.input)
             return Reading(linear.repeat_sql(node, f"({inner.sql})"), is_unit=False)
+        case Generate():
+            inner = emitter.new(node.input)
+            return Reading(linear.generate_sql(node, f"({inner.sql})"), inner.is_unit)
         case UnionAll():
             return linear.new_union(emitter, node)
         case Aggregate():
             return aggregate.new_aggregate(emitter, node)
+        case Window():
+            return window.new_window(emitter, node)
+        case TopK():
+            return top_k.new_top_k(emitter, node)
 
 
 def change(emitter: Emitter, node: Node) -> str | None:
@@ -55,7 +73,7 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return linear.change_scan(emitter, node)
         case OneRow():
             return None
-        case Project() | Filter() | Repeat():
+        case Project() | Filter() | Repeat() | Generate():
             return _change_row_wise(emitter, node)
         case InnerJoin():
             return inner_join.change_inner_join(emitter, node)
@@ -67,9 +85,13 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return linear.change_union(emitter, node)
         case Aggregate():
             return aggregate.change_aggregate(emitter, node)
+        case Window():
+            return window.change_window(emitter, node)
+        case TopK():
+            return top_k.change_top_k(emitter, node)
 
 
-def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat) -> str | None:
+def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generate) -> str | None:
     inner = emitter.change(node.input)
     if inner is None:
         return None
@@ -84,3 +106,6 @@ def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat) -> str |
         case Repeat():
             sql = linear.repeat_sql(node, source)
             return emitter.add("repeat", "as often as it counts", sql, node.columns, bound=bound)
+        case Generate():
+            sql = linear.generate_sql(node, source)
+            return emitter.add("generate", "the rows each changed row gives", sql, node.columns)

@@ -1,4 +1,4 @@
-"""Scan, project, filter, repeat, union: change(f N) = f change(N).
+"""Scan, project, filter, repeat, generate, union: change(f N) = f change(N).
 
 Leaves: the change is projected to the columns the query uses, then netted. An update of columns
 nobody uses disappears here, and so does a row that came and went, before an expression fails on it.
@@ -6,7 +6,7 @@ nobody uses disappears here, and so does a row that came and went, before an exp
 
 from __future__ import annotations
 
-from runnel.algebra.nodes import Filter, Node, OneRow, Project, Repeat, Scan, UnionAll
+from runnel.algebra.nodes import Filter, Generate, Node, OneRow, Project, Repeat, Scan, UnionAll
 from runnel.compile.differentiate.emitter import (
     Emitter,
     Reading,
@@ -73,6 +73,15 @@ def filter_sql(node: Filter, source: str) -> str:
 def repeat_sql(node: Repeat, source: str) -> str:
     weight = f"{W} * ({node.times}) AS {W}"
     return f"SELECT {listed(names_of(node.columns), weight)} FROM {source} WHERE ({node.times}) > 0"
+
+
+def generate_sql(node: Generate, source: str) -> str:
+    names = names_of(node.generated)
+    view = "LATERAL VIEW OUTER" if node.is_outer else "LATERAL VIEW"
+    return (
+        f"SELECT {listed(names_of(node.columns), W)} FROM {source}\n"
+        f"{view} {node.function} of_{names[0]} AS {listed(names)}"
+    )
 
 
 def union_sql(node: UnionAll, sources: list[tuple[Node, str]]) -> str:

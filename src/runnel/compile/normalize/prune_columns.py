@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -15,7 +17,9 @@ from runnel.algebra.nodes import (
     Repeat,
     Scan,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
 from runnel.algebra.scalar import Scalar
 
@@ -49,10 +53,19 @@ def _prune(node: Node, needed: set[str]) -> Node:
             return SemiJoin(left, right, node.conjuncts, node.is_anti)
         case Repeat():
             return Repeat(_prune(node.input, needed | set(node.times.columns)), node.times)
+        case Generate():
+            # Unread or not, the generated columns stay: how many rows there are depends on them.
+            input_ = _prune(node.input, needed | set(node.function.columns))
+            return replace(node, input=input_)
         case UnionAll():
             return _prune_union(node, needed)
         case Aggregate():
             return _prune_aggregate(node, needed)
+        case Window():
+            return _prune_window(node, needed)
+        case TopK():
+            wanted = needed | {key.column for key in node.order}
+            return TopK(_prune(node.input, wanted), node.order, node.limit, node.offset)
 
 
 def _prune_scan(node: Scan, needed: set[str]) -> Scan:
@@ -79,6 +92,14 @@ def _prune_aggregate(node: Aggregate, needed: set[str]) -> Aggregate:
     return Aggregate(
         _prune(node.input, set(node.keys) | arguments), node.keys, calls, node.is_global
     )
+
+
+def _prune_window(node: Window, needed: set[str]) -> Node:
+    calls = tuple(c for c in node.calls if c.output.name in needed)
+    wanted = needed | set(node.partition) | {name for call in calls for name in call.reads}
+    if not calls:
+        return _prune(node.input, needed)
+    return Window(_prune(node.input, wanted), node.partition, calls)
 
 
 def _reads(scalars: Iterable[Scalar]) -> set[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runnel.algebra.nodes import (
     Filter,
+    Generate,
     InnerJoin,
     JoinKind,
     Node,
@@ -12,6 +15,7 @@ from runnel.algebra.nodes import (
     Repeat,
     SemiJoin,
     UnionAll,
+    Window,
 )
 from runnel.algebra.scalar import Scalar
 from runnel.compile.normalize.rebuild import with_inputs
@@ -41,6 +45,13 @@ def _push(node: Node, above: tuple[Scalar, ...]) -> Node:
             return _push_semi(node, above)
         case Repeat():
             return Repeat(_push(node.input, above), node.times)
+        case Window():
+            # A condition on the partition keeps or drops whole partitions.
+            below, stay = _split(above, set(node.partition))
+            return _filter(Window(_push(node.input, below), node.partition, node.calls), stay)
+        case Generate():
+            below, stay = _split(above, {c.name for c in node.input.columns})
+            return _filter(replace(node, input=_push(node.input, below)), stay)
         case UnionAll():
             return UnionAll(
                 tuple(_push(child, _renamed(above, node, child)) for child in node.inputs),

@@ -8,20 +8,23 @@ from dataclasses import replace
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     InnerJoin,
     Node,
     OuterJoin,
     Project,
     Repeat,
     SemiJoin,
+    TopK,
     UnionAll,
+    Window,
 )
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     match node:
-        case Project() | Filter() | Repeat() | Aggregate():
+        case Project() | Filter() | Repeat() | Generate() | Aggregate() | Window() | TopK():
             return replace(node, input=inputs[0])
         case InnerJoin() | UnionAll():
             return replace(node, inputs=inputs)

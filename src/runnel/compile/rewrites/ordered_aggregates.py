@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from runnel.compile.aggregates import WAYS, Way, spark_name
+from runnel.compile.aggregates import AROUND, WAYS, Way, spark_name
 from runnel.errors import InvalidQuery
 
-_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _COLLECTIONS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _INSTEAD = {"first": "min_by(x, y)", "last": "max_by(x, y)", "any": "max(x)"}
 
@@ -46,7 +45,7 @@ def _order(node: exp.Expr) -> bool:
 
 def _call(node: exp.Expr) -> exp.Expr:
     """The function with its FILTER, WITHIN GROUP and the like."""
-    while isinstance(node.parent, _AROUND) and node.arg_key == "this":
+    while isinstance(node.parent, AROUND) and node.arg_key == "this":
         node = node.parent
     return node
 

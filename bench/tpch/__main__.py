@@ -1,0 +1,113 @@
+"""`make bench-tpch`: the 22 queries kept three ways, 0.1% changed a round; contents verified."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import runnel
+from bench.report import stamp, write
+from bench.rounds import MODES, say
+from bench.tpch import data
+from runnel.api import Lake
+from runnel.model.tabular import text_table
+
+
+def main() -> int:
+    options = _options()
+    folder = Path(options.folder or tempfile.mkdtemp(prefix="runnel-tpch-"))
+    conf = {"spark.driver.memory": options.memory, "spark.driver.maxResultSize": "512m"}
+    try:
+        with runnel.connect(folder / "lake", spark_conf=conf) as lake:
+            measured = _measure(lake, folder / "generated", options)
+    finally:
+        if not options.folder:
+            shutil.rmtree(folder, ignore_errors=True)
+    write(measured, options.out or f"tpch-{options.scale:g}.json")
+    print(_table(measured))
+    return 0 if all(r["verified"] for r in measured["rounds"]) else 1
+
+
+def _measure(lake: Lake, generated: Path, options: argparse.Namespace) -> dict[str, Any]:
+    measured = {**stamp(0), "scale": options.scale, "share": options.share, "rounds": []}
+    say(f"generating scale {options.scale:g}")
+    data.generate(generated, options.scale)
+    data.load(lake, generated)
+    for number in options.queries:
+        say(f"creating q{number:02}")
+        for mode in MODES:
+            lake.create_stream_table(_name(number, mode), data.query(number), refresh_mode=mode)
+    for round_ in range(options.rounds):
+        data.change(lake, options.share, round_)
+        is_last = round_ == options.rounds - 1
+        say(f"round {round_}")
+        found = [_query(lake, number, is_last) for number in options.queries]
+        if is_last:
+            measured["rounds"] = found
+    return measured
+
+
+def _query(lake: Lake, number: int, is_last: bool) -> dict[str, Any]:
+    """Refresh one query each way; the last round is verified."""
+    data.touch(lake)
+    made: dict[str, Any] = {"query": f"q{number:02}", "seconds": {}, "actions": {}, "phases": {}}
+    for mode in MODES:
+        result = lake.refresh(_name(number, mode))
+        made["seconds"][mode] = result.seconds
+        made["actions"][mode] = result.action.value
+        made["phases"][mode] = result.phases
+    made["verified"] = lake.verify(_name(number, "DIFFERENTIAL")).ok if is_last else None
+    say(f"  {made['query']}: {made['seconds']} {made['actions']} verified {made['verified']}")
+    return made
+
+
+def _name(number: int, mode: str) -> str:
+    return f"{mode.lower()}_q{number:02}"
+
+
+def _table(measured: dict[str, Any]) -> str:
+    titles = ["query", *MODES, "AUTO ran", "FULL / DIFF", "AUTO / FULL", "verified"]
+    rows = [_row(r) for r in measured["rounds"]]
+    totals = {mode: sum(r["seconds"][mode] for r in measured["rounds"]) for mode in MODES}
+    faster = sum(r["seconds"]["DIFFERENTIAL"] < r["seconds"]["FULL"] for r in measured["rounds"])
+    rows.append(_row({"query": "all", "seconds": totals, "actions": {}, "verified": True}))
+    head = f"scale {measured['scale']:g}, {measured['share']:.2%} changed; seconds below\n"
+    return f"{head}DIFFERENTIAL faster than FULL: {faster} of {len(measured['rounds'])}\n\n" + (
+        text_table(titles, rows)
+    )
+
+
+def _row(r: dict[str, Any]) -> list[str]:
+    seconds = r["seconds"]
+    return [
+        r["query"],
+        *(f"{seconds[mode]:.2f}" for mode in MODES),
+        r["actions"].get("AUTO", ""),
+        f"{seconds['FULL'] / seconds['DIFFERENTIAL']:.1f}x",
+        f"{seconds['AUTO'] / seconds['FULL']:.2f}",
+        "yes" if r["verified"] else "NO",
+    ]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench.tpch", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--share", type=float, default=0.001)
+    parser.add_argument("--rounds", type=int, default=3, help="the last one is measured")
+    parser.add_argument("--queries", type=_numbers, default=list(range(1, 23)))
+    parser.add_argument("--memory", default="8g")
+    parser.add_argument("--folder", help="keep data and lake in this folder")
+    parser.add_argument("--out", help="name of the JSON file in bench/results")
+    return parser.parse_args()
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Ties broken in the text: an order that leaves rows open is completed, for every way alike.
+
+The builder decides what completes it (the columns that a SELECT shows or computes with), notes it
+under the number of the window or LIMIT, and the same is written into the text that FULL runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+_NUMBER = "tie"
+
+
+@dataclass
+class Ties:
+    """What completes each order, by the number its place in the syntax tree has."""
+
+    noted: dict[int, list[exp.Expr]] = field(default_factory=dict)
+
+    def note(self, place: exp.Expr, keys: list[exp.Expr]) -> None:
+        """Complete the order of a window or query; copies of a node have its number."""
+        self.noted[place.meta[_NUMBER]] = keys
+
+    def written(self, tree: exp.Query) -> exp.Query | None:
+        """The query with all orders completed; None when none had to be."""
+        if not any(self.noted.values()):
+            return None
+        tree = tree.copy()
+        for place in _ordered(tree):
+            noted = self.noted.get(place.meta[_NUMBER], [])
+            keys = [exp.Ordered(this=k.copy(), nulls_first=True) for k in noted]
+            order = place.args.get("order")
+            if keys and order is not None:
+                order.set("expressions", [*order.expressions, *keys])
+        return tree
+
+
+def number_places(tree: exp.Query) -> None:
+    """Give every window and every query with a LIMIT a number that its copies keep."""
+    for number, place in enumerate(_ordered(tree)):
+        place.meta[_NUMBER] = number
+
+
+def _ordered(tree: exp.Query) -> Iterator[exp.Expr]:
+    for node in tree.walk():
+        if isinstance(node, exp.Window) or (isinstance(node, exp.Query) and node.args.get("order")):
+            yield node

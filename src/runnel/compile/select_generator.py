@@ -1,0 +1,107 @@
+"""A table function in the select list: the list without it, then its rows for each row of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from runnel.algebra.nodes import Project, distinct
+from runnel.algebra.scalar import Scalar
+from runnel.compile.generators import Generator, generate, generator_of
+from runnel.compile.relation import Relation
+from runnel.compile.scalars import mark
+from runnel.compile.scope import Scope
+from runnel.errors import NotDifferentiable
+
+if TYPE_CHECKING:
+    from runnel.compile.build import Builder
+
+_PLACE = "__generated__"
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """`inner` has NULL in the function's place, and its arguments after everything else."""
+
+    inner: exp.Select
+    generator: Generator
+    names: tuple[str, ...]
+    is_distinct: bool
+
+
+def has_generator(select: exp.Select) -> bool:
+    """Whether an item of the select list is a table function."""
+    return any(generator_of(_unaliased(item)) for item in select.expressions)
+
+
+def build_generated(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
+    """Build a SELECT with one table function in its list."""
+    split = _split(select)
+    inner = builder.query(split.inner, ctes)
+    reads = [place for place, a in enumerate(split.generator.arguments) if not _is_constant(a)]
+    first = len(inner.outputs) - len(reads)
+    arguments = list(split.generator.arguments)
+    for place, (_, column) in zip(reads, inner.outputs[first:], strict=True):
+        arguments[place] = mark(column.name)
+    generator = replace(split.generator, arguments=tuple(arguments))
+    node, generated = generate(builder, inner.node, Scope(()), generator, split.names)
+    at = [name for name, _ in inner.outputs].index(_PLACE)
+    outputs = (*inner.outputs[:at], *generated, *inner.outputs[at + 1 : first])
+    shown = [(name, builder.fresh(column.type), column) for name, column in outputs]
+    node = Project(node, tuple((c, Scalar.column(own.name)) for _, c, own in shown))
+    return Relation(
+        distinct(node) if split.is_distinct else node, tuple((name, c) for name, c, _ in shown)
+    )
+
+
+def _split(select: exp.Select) -> _Split:
+    _refuse_company(select)
+    inner = select.copy()
+    inner.set("distinct", None)
+    inner.set("with_", None)
+    items = list(inner.expressions)
+    at = next(i for i, item in enumerate(items) if generator_of(_unaliased(item)))
+    item = items[at]
+    generator = generator_of(_unaliased(item))
+    assert generator is not None
+    items[at] = exp.alias_(exp.null(), _PLACE)
+    inner.set("expressions", items + [a for a in generator.arguments if not _is_constant(a)])
+    return _Split(inner, generator, _names(item), bool(select.args.get("distinct")))
+
+
+def _refuse_company(select: exp.Select) -> None:
+    """What does not go together with a table function in one select list."""
+    found: list[str] = []
+    if sum(generator_of(_unaliased(i)) is not None for i in select.expressions) > 1:
+        found.append("another one")
+    if any(item.find(exp.Window) for item in select.expressions):
+        found.append("a window function")
+    group, is_distinct = select.args.get("group"), select.args.get("distinct")
+    if group and group.args.get("all"):
+        found.append("GROUP BY ALL")
+    if is_distinct and is_distinct.args.get("on"):
+        found.append("DISTINCT ON")
+    found += [name.upper() for name in ("limit", "offset", "qualify") if select.args.get(name)]
+    if found:
+        raise NotDifferentiable(
+            f"a table function in the select list together with {found[0]}",
+            hint="put the table function into a subquery or a LATERAL VIEW",
+        )
+
+
+def _unaliased(item: exp.Expr) -> exp.Expr:
+    return item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+
+
+def _names(item: exp.Expr) -> tuple[str, ...]:
+    if isinstance(item, exp.Aliases):
+        return tuple(name.name for name in item.expressions)
+    return (item.alias,) if item.alias else ()
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """Whether it stays in the function's text, where some must be constants."""
+    return not node.find(exp.Column, exp.Query, exp.AggFunc, exp.Star)
