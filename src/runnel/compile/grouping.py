@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from runnel.compile.build import Builder
     from runnel.compile.select import SelectItem
 
+_ZERO_OF_NOTHING = frozenset("count count_star count_distinct approx_count_distinct".split())
 # Over no rows neither NULL nor 0.
 _NEVER_NULL = frozenset(
     "bitmap_and_agg bitmap_construct_agg bitmap_or_agg count_min_sketch "
@@ -123,7 +124,7 @@ def _is_global(select: exp.Select, group: _Group, sets: KeySets | None) -> bool:
 
 
 def _over_nothing(call: Call) -> exp.Expr:
-    if call.function.startswith("count") or call.function == "approx_count_distinct":
+    if call.function in _ZERO_OF_NOTHING:
         return exp.Literal.number(0)
     if call.function in ("collect_list", "collect_set"):
         return exp.cast(exp.Array(), call.output.type, dialect="spark")
@@ -253,7 +254,9 @@ def _group_keys(
 
 
 def _is_computed_later(expression: exp.Expr) -> bool:
-    return any(is_aggregate(node) or is_slot(node) for node in expression.walk())
+    later = (exp.Window, exp.Grouping, exp.GroupingId)
+    nodes = expression.walk()
+    return any(is_aggregate(n) or is_slot(n) or isinstance(n, later) for n in nodes)
 
 
 def _group_key(node: exp.Expr, scope: Scope, items: list[SelectItem]) -> exp.Expr:
