@@ -79,4 +79,6 @@ def literal(value: Any) -> str:
             return "[" + ", ".join(map(literal, value)) + "]"
         case str():
             return "'" + value.replace("'", "''") + "'"
+        case tuple():
+            return f"[{', '.join(literal(plain(v)) for v in value)}]"
     raise TypeError(f"no literal for {value!r}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
+from kit.duck_aggregates import adapt_aggregate, show_no_total_of_nothing
 from kit.lateral import adapt_item, adapt_select
 from runnel.compile.dialect import SparkSql
 from runnel.compile.type_text import element_of, entry_of, fields_of
@@ -18,12 +19,15 @@ _WORDS = (
     ("RAISE_ERROR(", "ERROR("),
     ("<=>", "IS NOT DISTINCT FROM"),
     ("EXPLODE(ARRAY(-1, 1))", "UNNEST([-1, 1])"),
+    ("EXPLODE(SEQUENCE(", "UNNEST(GENERATE_SERIES("),
     ("EXPLODE(", "UNNEST("),
     ("MAX_BY(", "ARG_MAX_NULL("),
     ("`", '"'),
 )
 _BEYOND_WORDS = re.compile(
-    r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(|LATERAL VIEW"
+    r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(|LATERAL VIEW|array<"
+    r"|\b(COLLECT_LIST|COLLECT_SET|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM|SOME|COUNT_IF)\("
+    r"|ROLLUP|CUBE|GROUPING SETS"
 )
 
 
@@ -64,11 +68,10 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return exp.Cast(this=node.this, to=node.to)
         case exp.Div():
             node.set("safe", False)
-        case exp.ArgMax():
-            return exp.Anonymous(this="ARG_MAX_NULL", expressions=[node.this, node.expression])
         case exp.Anonymous() if node.name.lower() == "raise_error":
             return exp.Anonymous(this="ERROR", expressions=node.expressions)
         case exp.Select():
+            show_no_total_of_nothing(node)
             return adapt_select(node)
         case exp.Lateral() if not isinstance(node.this, exp.Query):
             return adapt_item(node)
@@ -80,7 +83,7 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return _decimal_average(node.this, scales, node.expression) or node
         case exp.Avg() if not isinstance(node.parent, exp.Filter):
             return _decimal_average(node, scales, None) or node
-    return node
+    return adapt_aggregate(node) or node
 
 
 def _decimal_average(

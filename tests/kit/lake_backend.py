@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from kit.bags import Bag, Row, bag, remove_one
 from kit.step import Change, TableSpec
 from runnel.api import Lake
+from runnel.compile.rewrites.determinism import deterministic_text
 
 _PLAIN = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
@@ -47,7 +48,7 @@ class LakeBackend:
             self._append(table, table.rows)
 
     def create_stream_table(self, query: str) -> None:
-        self.query = query
+        self.query = deterministic_text(query) or query
         self.lake.create_stream_table(self.name, query, refresh_mode="DIFFERENTIAL")
 
     def commit(self, changes: Sequence[Change]) -> None:

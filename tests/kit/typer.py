@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
 
 from kit.nested_types import nested_type
+from runnel.compile.aggregates import is_aggregate, spark_name
 from runnel.compile.dialect import SparkSql
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
@@ -24,8 +25,11 @@ _PREDICATES = (
     exp.NullSafeNEQ,
     exp.Is,
 )
-_TEXT = (exp.Upper, exp.Lower, exp.Concat, exp.DPipe, exp.Substring, exp.Trim)
-_INTS = (exp.Length, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
+_TEXT = (
+    *(exp.Upper, exp.Lower, exp.Concat, exp.DPipe, exp.Substring, exp.Trim),
+    exp.ArrayToString,
+)
+_INTS = (exp.Length, exp.ArraySize, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
 _SAME = (
     exp.Filter,
     exp.Window,
@@ -36,6 +40,7 @@ _SAME = (
     exp.Neg,
     exp.Paren,
     exp.Abs,
+    exp.Round,
     exp.Lag,
     exp.Lead,
     exp.FirstValue,
@@ -43,6 +48,11 @@ _SAME = (
     exp.NthValue,
 )
 _COMMON = (exp.Coalesce, exp.Greatest, exp.Least)
+_DOUBLES = frozenset(
+    "percentile percentile_cont median std stddev stddev_pop stddev_samp variance var_pop corr "
+    "covar_pop covar_samp kurtosis skewness regr_slope regr_avgx regr_avgy regr_r2 "
+    "regr_intercept".split()
+)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
@@ -121,10 +131,41 @@ def _by_class(node: exp.Expression, of: object) -> str:
         return common([of(e) for e in (node.this, *node.expressions)])
     if isinstance(node, _ARITHMETIC):
         return arithmetic(type(node), of(node.left), of(node.right))
+    if is_aggregate(node):
+        return _aggregate(node, of)
     nested = nested_type(node, of, common)
     if nested is not None:
         return nested
     raise NotImplementedError(f"no type rule for {node.sql('spark')}")
+
+
+def _aggregate(node: exp.Expression, of: Callable[[exp.Expression], str]) -> str:
+    """The type of a call that is evaluated as it stands."""
+    first = next(iter(node.iter_expressions()), None)
+    if isinstance(node, (exp.Filter, exp.ArraySort)):
+        return of(node.this)
+    if isinstance(node, exp.WithinGroup):
+        name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else "mode"
+        is_value = name in ("mode", "percentile_disc")
+        return of(node.expression.expressions[0].this) if is_value else _named(name, "string")
+    assert first is not None
+    if isinstance(first, exp.Distinct):
+        first = first.expressions[0]
+    if isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg)):
+        return f"array<{of(first)}>"
+    if spark_name(node) in ("max_by", "min_by") and len(list(node.iter_expressions())) == 3:
+        return f"array<{of(first)}>"
+    return _named(spark_name(node), of(first))
+
+
+def _named(name: str, argument: str) -> str:
+    if name in _DOUBLES:
+        return "double"
+    if name == "try_sum":
+        return sum_type(argument)
+    if name == "try_avg":
+        return avg_type(argument)
+    return "bigint" if name == "approx_count_distinct" else argument
 
 
 def _argument(node: exp.Expression) -> exp.Expression:

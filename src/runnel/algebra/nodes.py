@@ -172,11 +172,16 @@ class UnionAll:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One aggregate function over input columns; NULL arguments never count."""
+    """One aggregate function over input columns.
+
+    NULL arguments never count, unless it has a `text`: then that is the whole expression, and
+    `arguments` are the columns it reads.
+    """
 
     function: str
     arguments: tuple[Column, ...]
     output: Column
+    text: Scalar | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runnel.algebra.nodes import (
     Aggregate,
+    Call,
     Filter,
     Generate,
     InnerJoin,
@@ -54,10 +55,7 @@ def label(node: Node) -> str:
         case UnionAll():
             return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
         case Aggregate():
-            calls = [
-                f"{c.output.name}={c.function}({', '.join(a.name for a in c.arguments)})"
-                for c in node.calls
-            ]
+            calls = [f"{c.output.name}={_call(c)}" for c in node.calls]
             return f"Aggregate by [{', '.join(node.keys)}] [{', '.join(calls)}]"
         case Window():
             shown = [f"{c.output.name}={c.function}" for c in node.calls]
@@ -66,3 +64,9 @@ def label(node: Node) -> str:
             first = "all" if node.limit is None else node.limit
             skipped = f" after {node.offset}" if node.offset else ""
             return f"TopK [{first}{skipped} by {', '.join(map(str, node.order))}]"
+
+
+def _call(call: Call) -> str:
+    if call.text is not None:
+        return str(call.text)
+    return f"{call.function}({', '.join(a.name for a in call.arguments)})"

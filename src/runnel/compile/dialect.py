@@ -12,7 +12,11 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
-_VERBATIM = ("LOG10", "UNIX_DATE", "PARSE_JSON", "TO_CHAR", "TO_VARCHAR", "LEVENSHTEIN")
+_VERBATIM = frozenset(
+    "LOG10 UNIX_DATE PARSE_JSON TO_CHAR TO_VARCHAR LEVENSHTEIN "
+    "LISTAGG STRING_AGG MAX_BY MIN_BY PERCENTILE PERCENTILE_CONT PERCENTILE_DISC "
+    "APPROX_PERCENTILE PERCENTILE_APPROX".split()
+)
 
 
 class SparkSql(Spark):
@@ -26,6 +30,9 @@ class SparkSql(Spark):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{n: build for n, build in SparkParser.FUNCTIONS.items() if n not in _VERBATIM},
             "MEAN": exp.Avg.from_arg_list,
+        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            n: parse for n, parse in SparkParser.FUNCTION_PARSERS.items() if n not in _VERBATIM
         }
 
     class Generator(SparkGenerator):

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Call, Node
+from runnel.algebra.scalar import Scalar
+from runnel.compile.aggregates import AROUND, call_form, is_aggregate
+from runnel.compile.grouping_sets import KeySets, expand, grouping_value, key_sets
 from runnel.compile.lifting import fill, is_slot, with_arguments
-from runnel.compile.scalars import mark, marked, resolve
+from runnel.compile.scalars import mark, marked, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.compile.typing import is_comparable
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -19,22 +22,6 @@ from runnel.model.columns import Column
 if TYPE_CHECKING:
     from runnel.compile.build import Builder
     from runnel.compile.select import SelectItem
-
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
-# Aggregates that sqlglot does not class as such.
-_MORE_AGGREGATES = frozenset(
-    "every some bool_and bool_or bit_and bit_or bit_xor collect_set mode median percentile "
-    "kurtosis skewness approx_percentile percentile_approx regr_count regr_avgx regr_avgy regr_r2 "
-    "regr_slope regr_intercept regr_sxx regr_syy regr_sxy try_sum try_avg histogram_numeric "
-    "count_min_sketch any_value first last first_value last_value grouping grouping_id product std "
-    "listagg vector_avg vector_sum measure".split()
-)
 
 
 def is_grouped(select: exp.Select) -> bool:
@@ -77,30 +64,52 @@ def build_grouping(
     from runnel.compile.select import SelectItem, project
 
     own = frozenset(c.name for c in node.columns)
-    group = _Group(_group_keys(select, scope, items), own)
+    keys, sets = _group_keys(select, scope, items)
+    group = _Group(keys, own)
     rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
     having = _having(select, scope, items)
     having = group.rewrite(having) if having is not None else None
     inputs, columns = project(builder, node, group.keys + group.arguments)
     grouped, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
     _refuse_incomparable(grouped)
+    number: Column | None = None
+    if sets is not None and not sets.is_everything:
+        inputs, grouped, number = expand(builder, inputs, grouped, sets)
     calls = _calls(builder, group, arguments)
-    is_global = not group.keys and not select.args.get("group")
-    aggregate = Aggregate(inputs, tuple(k.name for k in grouped), calls, is_global)
-    names = dict(zip(group.slots, [*grouped, *(c.output for c in calls)], strict=True))
-    values = {slot: mark(column.name) for slot, column in names.items()}
+    names = tuple(k.name for k in (*grouped, *([number] if number else ())))
+    aggregate = Aggregate(inputs, names, calls, _is_global(select, group, sets))
+    columns_of = dict(zip(group.slots, [*grouped, *(c.output for c in calls)], strict=True))
+    values: dict[str, exp.Expr] = {slot: mark(column.name) for slot, column in columns_of.items()}
+    for slot, asked in group.groupings.items():
+        values[slot] = grouping_value(asked, sets, number)
     return Grouped(
         aggregate,
         [SelectItem(i.name, fill(i.expression, values)) for i in rewritten],
         fill(having, values) if having is not None else None,
         _grouped_scope(scope, {marked(k): c for k, c in zip(group.keys, grouped, strict=True)}),
-        {names[slot].name: meaning for slot, meaning in group.meanings.items()},
+        _meanings(group, columns_of, number),
     )
 
 
 def _grouped_scope(scope: Scope, keys: Mapping[str | None, Column]) -> Scope:
     entries = (e for e in scope.entries if e.column.name in keys)
     return Scope(tuple(replace(e, column=keys[e.column.name]) for e in entries), scope.outer)
+
+
+def _meanings(
+    group: _Group, columns: dict[str, Column], number: Column | None
+) -> dict[str, exp.Expr]:
+    meanings = {columns[slot].name: meaning for slot, meaning in group.meanings.items()}
+    # Sets are numbered in the order of their GROUPING_ID().
+    return meanings | ({number.name: exp.GroupingId()} if number is not None else {})
+
+
+def _is_global(select: exp.Select, group: _Group, sets: KeySets | None) -> bool:
+    """Whether the one group is there over no rows too."""
+    if group.keys:
+        return False
+    by = select.args.get("group")
+    return by is None or bool(by.args.get("all")) or (sets is not None and sets.is_everything)
 
 
 def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
@@ -117,8 +126,10 @@ class _Group:
 
     keys: list[exp.Expr]
     own: frozenset[str]
-    calls: list[tuple[str, tuple[int, ...], exp.Expr]] = field(default_factory=list)
+    calls: list[tuple[str, tuple[int, ...], exp.Expr | None]] = field(default_factory=list)
     arguments: list[exp.Expr] = field(default_factory=list)
+    nodes: list[exp.Expr] = field(default_factory=list)
+    groupings: dict[str, exp.Expr] = field(default_factory=dict)
 
     @property
     def slots(self) -> list[str]:
@@ -130,12 +141,15 @@ class _Group:
 
     @property
     def meanings(self) -> dict[str, exp.Expr]:
-        calls = [node for _, _, node in self.calls]
-        return dict(zip(self.slots, [*self.keys, *calls], strict=True))
+        return dict(zip(self.slots, [*self.keys, *self.nodes], strict=True))
 
     def rewrite(self, node: exp.Expr) -> exp.Expr:
         if node.unnest() in self.keys:
             return mark(f"key{self.keys.index(node.unnest())}")
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            slot = f"grouping{len(self.groupings)}"
+            self.groupings[slot] = node
+            return mark(slot)
         if is_aggregate(node) and not is_over_window(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
@@ -145,24 +159,23 @@ class _Group:
                 return node  # of the query around: one value here
             raise InvalidQuery(
                 "a column is neither grouped nor inside an aggregate function",
-                hint="add it to GROUP BY, or wrap it in any_value() or max()",
+                hint="add it to GROUP BY, or wrap it in max()",
             )
         return with_arguments(node.copy(), self.rewrite)
 
     def _call(self, node: exp.Expr) -> int:
-        function, arguments = _normalize(node)
         read = {marked(column) for column in node.find_all(exp.Column)}
         if read and not read & self.own:
             raise NotDifferentiable(
-                f"the aggregate function {_name(node)}() over columns of the outer query",
+                f"the aggregate function {node.sql('spark')} over columns of the outer query",
                 hint="compute it in a subquery in FROM of the outer query",
             )
-        places = tuple(self._argument(a) for a in arguments)
-        for index, (known, known_places, _) in enumerate(self.calls):
-            if (known, known_places) == (function, places):
-                return index
-        self.calls.append((function, places, node))
-        return len(self.calls) - 1
+        form = call_form(node)
+        call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
+        if call not in self.calls:
+            self.calls.append(call)
+            self.nodes.append(node)
+        return self.calls.index(call)
 
     def _argument(self, node: exp.Expr) -> int:
         if node not in self.arguments:
@@ -170,50 +183,31 @@ class _Group:
         return self.arguments.index(node)
 
 
-def _normalize(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
-    """Function and arguments; FILTER becomes CASE, since every function kept here ignores NULLs."""
-    condition: exp.Expr | None = None
-    if isinstance(node, exp.Filter):
-        condition, node = node.expression.this, node.this
-    function = _FUNCTIONS.get(type(node))
-    if function is None:
-        raise NotDifferentiable(
-            f"the aggregate function {_name(node)}()", hint="use refresh mode FULL or AUTO"
-        )
-    inner = node.this
-    if isinstance(inner, exp.Distinct):
-        arguments = list(inner.expressions)
-        function += "_distinct"
-    else:
-        arguments = [inner, *(node.args.get("expressions") or [])]
-    if any(is_aggregate(n) for a in arguments for n in a.walk()):
-        raise InvalidQuery("an aggregate function inside another", hint="use a subquery")
-    return _simplify_count(function, arguments, condition)
-
-
-def _simplify_count(
-    function: str, arguments: list[exp.Expr], condition: exp.Expr | None
-) -> tuple[str, list[exp.Expr]]:
-    if function == "count" and all(isinstance(a, (exp.Star, exp.Literal)) for a in arguments):
-        if condition is None:
-            return "count_star", []
-        arguments = [exp.Literal.number(1)]
-    elif function == "count" and len(arguments) > 1:
-        all_set = exp.and_(*(a.copy().is_(exp.null()).not_() for a in arguments))
-        arguments = [exp.case().when(all_set, exp.Literal.number(1))]
-    if condition is not None:
-        arguments = [exp.case().when(condition.copy(), a.copy()) for a in arguments]
-    return function, arguments
-
-
 def _calls(builder: Builder, group: _Group, arguments: tuple[Column, ...]) -> tuple[Call, ...]:
     chosen = [tuple(arguments[p] for p in places) for _, places, _ in group.calls]
-    texts = [_spark_text(f, a) for (f, _, _), a in zip(group.calls, chosen, strict=True)]
-    types = builder.typer.types(arguments, texts) if texts else ()
+    texts = [_opaque(text, args) for (_, _, text), args in zip(group.calls, chosen, strict=True)]
+    asked = [
+        text.render() if text is not None else _spark_text(function, args)
+        for (function, _, _), args, text in zip(group.calls, chosen, texts, strict=True)
+    ]
+    types = builder.typer.types(arguments, asked) if asked else ()
+    for (function, _, _), type_ in zip(group.calls, types, strict=True):
+        if not is_comparable(type_):
+            raise NotDifferentiable(
+                f"{function}() of a {type_}", hint="aggregate to_json() of it instead"
+            )
     return tuple(
-        Call(function, args, builder.fresh(type_))
-        for (function, _, _), args, type_ in zip(group.calls, chosen, types, strict=True)
+        Call(function, args, builder.fresh(type_), text)
+        for (function, _, _), args, type_, text in zip(
+            group.calls, chosen, types, texts, strict=True
+        )
     )
+
+
+def _opaque(text: exp.Expr | None, arguments: tuple[Column, ...]) -> Scalar | None:
+    if text is None:
+        return None
+    return to_scalar(fill(text, {f"arg{n}": mark(a.name) for n, a in enumerate(arguments)}))
 
 
 def _spark_text(function: str, arguments: tuple[Column, ...]) -> str:
@@ -223,24 +217,30 @@ def _spark_text(function: str, arguments: tuple[Column, ...]) -> str:
     return f"{name}({'DISTINCT ' if is_distinct else ''}{', '.join(a.name for a in arguments)})"
 
 
-def _group_keys(select: exp.Select, scope: Scope, items: list[SelectItem]) -> list[exp.Expr]:
+def _group_keys(
+    select: exp.Select, scope: Scope, items: list[SelectItem]
+) -> tuple[list[exp.Expr], KeySets | None]:
+    """The keys without parentheses, since an alias stands for its expression in them."""
     group = select.args.get("group")
     if group is None:
-        return []
+        return [], None
     if group.args.get("all"):
-        raise NotDifferentiable("GROUP BY ALL", hint="list the grouping columns")
-    for part in ("grouping_sets", "cube", "rollup", "totals"):
-        if group.args.get(part):
-            raise NotDifferentiable("GROUPING SETS, CUBE or ROLLUP")
-    keys: list[exp.Expr] = []
-    for node in group.expressions:
-        if isinstance(node, (exp.Cube, exp.Rollup, exp.GroupingSets)):
-            raise NotDifferentiable("GROUPING SETS, CUBE or ROLLUP")
-        # Compared without parentheses: an alias stands for its expression in them.
-        key = _group_key(node, scope, items).unnest()
-        if key not in keys:
-            keys.append(key)
-    return keys
+        plain = [i.expression.unnest() for i in items if not _is_computed_later(i.expression)]
+        others = [key for key in plain if not isinstance(key, exp.Literal)]
+        return list(dict.fromkeys(others or plain)), None
+    if group.args.get("totals"):
+        raise NotDifferentiable("GROUP BY ... WITH TOTALS")
+    sets = key_sets(group, lambda node: _group_key(node, scope, items))
+    if sets is not None:
+        return sets.keys, sets
+    resolved = [_group_key(node, scope, items).unnest() for node in group.expressions]
+    return list(dict.fromkeys(resolved)), None
+
+
+def _is_computed_later(expression: exp.Expr) -> bool:
+    later = (exp.Window, exp.Grouping, exp.GroupingId)
+    nodes = expression.walk()
+    return any(is_aggregate(n) or is_slot(n) or isinstance(n, later) for n in nodes)
 
 
 def _group_key(node: exp.Expr, scope: Scope, items: list[SelectItem]) -> exp.Expr:
@@ -272,28 +272,8 @@ def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
 
 
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether the node calls an aggregate function."""
-    if isinstance(node, exp.Filter):
-        return True
-    if isinstance(node, exp.AggFunc):
-        return True
-    if isinstance(node, exp.Any):
-        return not isinstance(node.parent, (exp.Like, exp.ILike))
-    if not isinstance(node, exp.Func):
-        return False
-    name = _name(node).lower()
-    return name in _MORE_AGGREGATES or "_agg" in name
-
-
 def is_over_window(node: exp.Expr) -> bool:
     """Whether it is the function of a window, which groups nothing."""
-    while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+    while isinstance(node.parent, AROUND):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
-
-
-def _name(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return node.name
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from runnel.algebra.nodes import Aggregate, Node, Scan, walk
 from runnel.compile.build import Builder, SourceSchema
-from runnel.compile.dialect import SparkSql
 from runnel.compile.differentiate import laws
 from runnel.compile.differentiate.aggregate import group_state
 from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, names_of
@@ -23,6 +22,7 @@ from runnel.compile.parse import parse
 from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
+from runnel.compile.rewrites.determinism import make_deterministic, written
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
@@ -50,7 +50,7 @@ class CompiledQuery:
     root: Root
     kinds: Mapping[str, str]
     text: str | None = None
-    """The query with every order completed; None when the user's own text leaves nothing open."""
+    """The query with every choice made that SQL leaves open; None when the user's own has none."""
     _programs: dict[tuple[frozenset[str], frozenset[str]], Program] = field(default_factory=dict)
 
     @property
@@ -89,8 +89,10 @@ def compile_query(
 
     Raises InvalidQuery when no mode can keep it, NotDifferentiable when only FULL can.
     """
-    syntax = parse(query)
-    refuse(syntax)
+    parsed = parse(query)
+    refuse(parsed)
+    syntax = make_deterministic(parsed)
+    is_rewritten = syntax is not parsed
     syntax = expand_named_windows(syntax)
     number_places(syntax)
     builder = Builder({s.key: s for s in sources}, typer)
@@ -108,8 +110,8 @@ def compile_query(
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
     for rewrite in PASSES:
         tree = rewrite(tree)
-    written = builder.ties.written(syntax)
-    text = written.sql(SparkSql) if written is not None else None
+    completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
+    text = written(completed) if completed is not None else None
     kinds = {s.key: s.kind for s in sources}
     compiled = CompiledQuery(tree, root_of(tree, outputs, called), kinds, text)
     # Compiling the change of every source finds what cannot be kept before anything is created.

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from runnel.algebra.nodes import Node
+from runnel.compile.aggregates import is_aggregate
 from runnel.compile.dialect import SparkSql
-from runnel.compile.grouping import build_grouping, is_aggregate
+from runnel.compile.grouping import build_grouping
 from runnel.compile.lifting import with_arguments
 from runnel.compile.pivot_names import column_name, value_name
 from runnel.compile.scalars import mark, resolve, to_scalar
@@ -160,7 +161,7 @@ def _filtered(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Filter):
         condition = exp.and_(condition.copy(), node.expression.this.copy())
         node = node.this
-    if is_aggregate(node):
+    if is_aggregate(node) and not isinstance(node, exp.ArraySort):
         return exp.Filter(this=node.copy(), expression=exp.Where(this=condition.copy()))
     return with_arguments(node.copy(), lambda inner: _filtered(inner, condition))
 

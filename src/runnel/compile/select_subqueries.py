@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from runnel.compile.grouping import is_aggregate, is_grouped, is_over_window
+from runnel.compile.aggregates import is_aggregate
+from runnel.compile.grouping import is_grouped, is_over_window
 from runnel.compile.lifting import fill, is_slot, lift
 from runnel.compile.scalars import marked
 

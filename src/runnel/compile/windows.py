@@ -27,6 +27,8 @@ Spell = Callable[[str], exp.Expr | None]
 _PEERS_ALIKE = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 _NUMBERED = frozenset({"row_number", "ntile", "lag", "lead"})
 _POSITIONAL = frozenset({"first_value", "last_value", "nth_value", "first", "last", "any_value"})
+# A list over a window without an order is sorted instead.
+_LIST = "array_agg"
 _EXACT = frozenset({"min", "max", "count"})
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
@@ -165,7 +167,8 @@ def _is_open(window: exp.Window) -> bool:
     """Whether the order of rows that tie decides the value."""
     name, spec = function_name(window_function(window)), window.args.get("spec")
     is_rows = spec is not None and spec.args["kind"].upper() == "ROWS"
-    if name in _PEERS_ALIKE or not (is_rows or name in _NUMBERED | _POSITIONAL):
+    is_list = name == _LIST and bool(_order(window))
+    if name in _PEERS_ALIKE or not (is_rows or is_list or name in _NUMBERED | _POSITIONAL):
         return False
     if not _order(window):
         raise NotDifferentiable(
@@ -173,7 +176,7 @@ def _is_open(window: exp.Window) -> bool:
             detail="which rows come first is open",
             hint="add ORDER BY to the window",
         )
-    if name in _POSITIONAL and not is_rows and not _is_first(window, name):
+    if (is_list or name in _POSITIONAL) and not is_rows and not _is_first(window, name):
         raise NotDifferentiable(
             f"{window_function(window).sql('spark')} OVER (...) with a RANGE frame",
             detail="which of the rows that tie comes first or last is open",
@@ -182,7 +185,7 @@ def _is_open(window: exp.Window) -> bool:
     return True
 
 
-def _is_first(window: exp.Window, name: str) -> bool:
+def _is_first(window: exp.Window, name: str | None) -> bool:
     """first_value from the partition's beginning: the end of the frame does not matter."""
     spec = window.args.get("spec")
     starts = spec is None or spec.args.get("start") == "UNBOUNDED"

@@ -9,6 +9,7 @@ from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.refuse import refuse, strange_functions
+from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.sources import redirect, source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
 from runnel.lake.frames import SparkSession
@@ -46,11 +47,14 @@ def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
     """Check a query against the sources as they are now."""
     tree = parse(query)
     refuse(tree)
+    text = deterministic_text(query)
     sources = tuple(_find_source(workspace, name) for name in source_names(query))
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas = [_schema(workspace, source) for source in sources]
     columns = _output(spark, query, schemas)
+    if text is not None:
+        _check_text(spark, text, schemas, columns)
     try:
         _check_functions(spark, strange_functions(tree))
         compiled = _compile(spark, query, schemas, columns)
@@ -112,8 +116,7 @@ def _schema(workspace: Workspace, source: Source) -> SourceSchema:
 
 def _output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tuple[Column, ...]:
     """What Spark itself says the query returns, over empty tables of the sources' types."""
-    empty = {s.key: _typed_nulls(s.columns) for s in schemas}
-    columns = output_schema(spark, redirect(query, lambda name: empty[name.key]))
+    columns = output_schema(spark, _over_nothing(query, schemas))
     seen: set[str] = set()
     for column in columns:
         if column.name.lower() in seen:
@@ -124,6 +127,27 @@ def _output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tup
         seen.add(column.name.lower())
         _check_storable(column)
     return columns
+
+
+def _over_nothing(query: str, schemas: list[SourceSchema]) -> str:
+    empty = {s.key: _typed_nulls(s.columns) for s in schemas}
+    return redirect(query, lambda name: empty[name.key])
+
+
+def _check_text(
+    spark: SparkSession, text: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
+) -> None:
+    """Spark must take the query as rewritten too, and give the same types."""
+    try:
+        found = output_schema(spark, _over_nothing(text, schemas))
+        if [c.type for c in found] != [c.type for c in columns]:
+            raise InvalidQuery(f"it would give {found} instead of {columns}")
+    except InvalidQuery as error:
+        raise InvalidQuery(
+            "what this query collects cannot be put in order",
+            detail=f"{error.primary}; the query would be evaluated as {text}",
+            hint="collect values that can be sorted, for example to_json(x) or CAST(x AS STRING)",
+        ) from error
 
 
 def _check_storable(column: Column) -> None:

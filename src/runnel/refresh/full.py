@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runnel.catalog import StreamTable
 from runnel.compile.program import TOKEN
+from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.sources import redirect
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
@@ -47,9 +48,10 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
 
 
 def query_text(bound: Binding, table: StreamTable) -> str:
-    """The user's text, with every order completed where it leaves open which row comes first."""
+    """The user's text, with every choice made that it leaves open."""
     compiled = compiled_query(bound.workspace, bound.spark, table)
-    return (compiled.text if compiled else None) or table.query
+    text = compiled.text if compiled else deterministic_text(table.query)
+    return text or table.query
 
 
 def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:

@@ -6,10 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.generate.dice import pick
-from kit.generate.scalars import DECIMAL, DOUBLE, INT, LITERALS, Visible, column, predicate, scalar
+from kit.generate.scalars import (
+    BOOLEAN,
+    DECIMAL,
+    DOUBLE,
+    INT,
+    LITERALS,
+    TEXT,
+    Visible,
+    column,
+    predicate,
+    scalar,
+)
 from kit.generate.writer import Output, Query, Writer
 
-_FORMS = ("COUNT(*)", "COUNT", "SUM", "SUM", "MIN", "MAX", "AVG", "DISTINCT")
+_FORMS = ("COUNT(*)", "COUNT", "SUM", "SUM", "MIN", "MAX", "AVG", "DISTINCT", "OTHER")
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ def grouped(
     shown += [f"{c.text} AS {o.name}" for c, o in zip(calls, aggregates, strict=True)]
     distinct = "DISTINCT " if writer.chance(5) else ""
     having = _having(writer, calls, aggregates)
-    text = f"SELECT {distinct}{', '.join(shown)} {source} GROUP BY {', '.join(grouping)}{having}"
+    by = _sets(writer, keys) or ", ".join(grouping)
+    text = f"SELECT {distinct}{', '.join(shown)} {source} GROUP BY {by}{having}"
     return Query(text, (*outputs, *aggregates))
 
 
@@ -56,6 +68,15 @@ def _key(writer: Writer, key: Value, output: Output, place: int) -> str:
     if is_literal(key.text):
         return str(place)
     return writer.pick(key.text, str(place), output.name)
+
+
+def _sets(writer: Writer, keys: Sequence[Value]) -> str | None:
+    """Now and then grouping sets over the keys."""
+    texts = [k.text for k in keys]
+    if any(map(is_literal, texts)) or len(set(texts)) < len(texts) or not writer.chance(10):
+        return None
+    forms = ["ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())", "GROUPING SETS (({0}), ({0}))"]
+    return writer.pick(*forms).format(", ".join(texts))
 
 
 def _having(writer: Writer, calls: Sequence[Value], outputs: Sequence[Output]) -> str:
@@ -89,10 +110,34 @@ def _function(writer: Writer, columns: Sequence[Visible], *, is_root: bool) -> V
             return Value(f"COUNT({chosen.text})", INT)
         case "MIN" | "MAX":
             return Value(f"{form}({chosen.text})", chosen.family, chosen.scale)
+        case "OTHER":
+            return _other(writer, columns, chosen)
         case "DISTINCT":
             return _distinct(writer, columns, chosen)
         case _:
             return _number(writer, form, columns, is_root=is_root)
+
+
+def _other(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value:
+    """Functions that are brought to another one, or evaluated again for the touched groups."""
+    number = column(writer.dice, columns, INT)
+    text = column(writer.dice, columns, TEXT)
+    by = pick(writer.dice, columns).text
+    forms = [
+        Value(f"COUNT_IF({predicate(writer.dice, columns, 0)})", INT),
+        Value(f"BOOL_AND({predicate(writer.dice, columns, 0)})", BOOLEAN),
+        Value(f"SOME({predicate(writer.dice, columns, 0)})", BOOLEAN),
+        Value(f"MAX_BY({chosen.text}, {by})", chosen.family, chosen.scale),
+        Value(f"MIN_BY({chosen.text}, {by})", chosen.family, chosen.scale),
+    ]
+    if number is not None:
+        forms += [Value(f"MEDIAN({number.text})", DOUBLE), Value(f"BIT_XOR({number.text})", INT)]
+    if text is not None:
+        forms += [
+            Value(f"LISTAGG({text.text}, ',')", TEXT),
+            Value(f"LISTAGG(DISTINCT {text.text}, ',')", TEXT),
+        ]
+    return forms[writer.dice.number(0, len(forms) - 1)]
 
 
 def _distinct(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value:

@@ -8,7 +8,14 @@ where old = new - change, so that the input is read once and both ends come out 
 from __future__ import annotations
 
 from runnel.algebra.nodes import Aggregate
-from runnel.compile.differentiate.emitter import Emitter, Reading, consolidated, listed, names_of
+from runnel.compile.differentiate.emitter import Emitter, Reading, consolidated, listed
+from runnel.compile.differentiate.opaque import (
+    both_evaluated,
+    inputs_of,
+    netted_ends,
+    refuse_ungroupable,
+    unit_rows,
+)
 from runnel.compile.differentiate.state import (
     State,
     StateColumn,
@@ -36,9 +43,13 @@ def group_state(node: Aggregate, state: State, reading: Reading) -> str:
     """Keys and state of every group present in the reading."""
     if reading.is_unit:
         source, weight = f"({reading.sql})", None
+    elif state.is_opaque:
+        refuse_ungroupable(node)
+        present = consolidated(reading.sql, inputs_of(node), "> 0")
+        source, weight = f"({unit_rows(present, inputs_of(node))})", None
     elif state.values:
         # MIN, MAX and the like ask which rows are there: sum the weights first.
-        source = f"({consolidated(reading.sql, _inputs(node), '<> 0')})"
+        source = f"({consolidated(reading.sql, inputs_of(node), '<> 0')})"
         weight = W
     else:
         source, weight = f"({reading.sql})", W
@@ -66,13 +77,13 @@ def change_aggregate(emitter: Emitter, node: Aggregate) -> str | None:
     emitter.keep(change)
     state = state_of(node)
     both = _both_ends(emitter, node, change)
-    sql = _old_and_new(node, state, both)
+    sql = both_evaluated(node, state, both) if state.is_opaque else _old_and_new(node, state, both)
     return emitter.add("groups", "touched groups, before and after", sql, node.columns)
 
 
 def _both_ends(emitter: Emitter, node: Aggregate, change: str) -> str:
     """Rows of the touched groups with their weight before (__o) and after (__n)."""
-    inputs = _inputs(node)
+    inputs = inputs_of(node)
     reading = emitter.new(node.input)
     if node.keys:
         touched = emitter.add(
@@ -95,11 +106,8 @@ def _both_ends(emitter: Emitter, node: Aggregate, change: str) -> str:
 
 
 def _old_and_new(node: Aggregate, state: State, both: str) -> str:
-    inputs = _inputs(node)
     if state.values:
-        columns = listed(inputs)
-        group = f" GROUP BY {columns}" if inputs else ""
-        both = f"SELECT {listed(inputs, 'SUM(__o) AS __o', 'SUM(__n) AS __n')} FROM ({both}){group}"
+        both = netted_ends(both, inputs_of(node))
     items = [*node.keys]
     for column in state.columns:
         for prefix, weight in (("b", "__o"), ("f", "__n")):
@@ -132,17 +140,16 @@ def _end(column: StateColumn, weight: str) -> str:
     return value_sql(column, present=f"{weight} > 0", weight=weight)
 
 
-def _inputs(node: Aggregate) -> list[str]:
-    used = set(node.keys) | {a.name for call in node.calls for a in call.arguments}
-    return [n for n in names_of(node.input.columns) if n in used]
-
-
 def _refuse_inexact(node: Aggregate) -> None:
     for call in node.calls:
         if is_inexact(call):
+            name = call.function.removesuffix("_distinct").upper()
+            is_sum = name in ("SUM", "AVG", "TRY_SUM", "TRY_AVG")
             raise NotDifferentiable(
-                f"{call.function.upper()} of {call.arguments[0].type} below another operator",
+                f"{name} of {call.arguments[0].type if call.arguments else 'a constant'} "
+                "below another operator",
                 detail="its last digits depend on the order of the rows, so the old value cannot "
                 "be computed again exactly",
-                hint="cast the argument to DECIMAL, or make the aggregate its own stream table",
+                hint=f"{'cast the argument to DECIMAL, or ' if is_sum else ''}"
+                "make the aggregate its own stream table",
             )

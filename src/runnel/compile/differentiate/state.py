@@ -7,6 +7,8 @@
 | SUM, AVG (exact)  | non-null count and sum         | NULL when the count is 0, else formula |
 | MIN, MAX          | the value                      | the value; see root_aggregate          |
 | anything else     | the value                      | the value, recomputed when touched     |
+
+The ways of all functions are in `aggregates.WAYS`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from enum import StrEnum
 
 from runnel.algebra.nodes import Aggregate, Call
 from runnel.algebra.scalar import Scalar
+from runnel.compile.aggregates import WAYS, Way
 from runnel.compile.typing import decimal_parts
 from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
@@ -71,6 +74,11 @@ class State:
     def values(self) -> tuple[StateColumn, ...]:
         return tuple(c for c in self.columns if not c.is_additive)
 
+    @property
+    def is_opaque(self) -> bool:
+        """Whether a function must see every row by itself, copies too."""
+        return any(c.call is not None and c.call.text is not None for c in self.columns)
+
 
 def state_of(aggregate: Aggregate) -> State:
     """Decide what to keep for each call; equal parts are kept once."""
@@ -80,9 +88,7 @@ def state_of(aggregate: Aggregate) -> State:
     def keep(kind: Kind, type_: str, argument: Column | None, call: Call | None = None) -> str:
         for known in columns:
             same_call = known.call is call or (
-                known.call is not None
-                and call is not None
-                and (known.call.function, known.call.arguments) == (call.function, call.arguments)
+                known.call is not None and call is not None and _same(known.call, call)
             )
             found = (known.kind, known.column.type, known.argument)
             if same_call and found == (kind, type_, argument):
@@ -96,8 +102,18 @@ def state_of(aggregate: Aggregate) -> State:
     return State(tuple(columns), readout)
 
 
+def _same(left: Call, right: Call) -> bool:
+    return (left.function, left.arguments, left.text) == (
+        right.function,
+        right.arguments,
+        right.text,
+    )
+
+
 def _keep_call(call: Call, keep: Callable[..., str]) -> Scalar:
     argument = call.arguments[0] if call.arguments else None
+    if call.text is not None:
+        return Scalar.column(keep(Kind.VALUE, call.output.type, argument, call))
     if call.function == "count_star":
         return Scalar.column("s0")
     if call.function == "count":
@@ -132,11 +148,14 @@ def is_ordered(type_: str) -> bool:
 
 def is_inexact(call: Call) -> bool:
     """Whether the value depends on the order of its rows, so that it can't be evaluated twice."""
-    return (
-        call.function in ("sum", "avg")
-        and sum_type(call) is None
-        and (decimal_parts(call.arguments[0].type) is None)
-    )
+    if WAYS.get(call.function) is Way.AT_ROOT:
+        return True
+    is_sum = call.function.removesuffix("_distinct") in ("sum", "avg", "try_sum", "try_avg")
+    return is_sum and any(not _adds_exactly(a.type) for a in call.arguments)
+
+
+def _adds_exactly(type_: str) -> bool:
+    return type_ in _EXACT or decimal_parts(type_) is not None
 
 
 def _sum_readout(call: Call, count: str, total: str) -> Scalar:
@@ -189,6 +208,8 @@ def _weighted(column: StateColumn, weight: str | None) -> str:
 def value_sql(column: StateColumn, present: str | None = None, weight: str | None = None) -> str:
     """The aggregate expression of a value; `present` says which rows count, `weight` how often."""
     assert column.call is not None
+    if column.call.text is not None:
+        return str(column.call.text)
     function, _, is_distinct = column.call.function.partition("_")
     names = [a.name for a in column.call.arguments]
     if weight is not None and not is_distinct and function in ("sum", "avg"):

@@ -1,1 +1,1 @@
-"""Rewrites of the syntax tree that keep its meaning; one pass a file."""
+"""Rewrites of the syntax tree before it is built; one pass a file."""

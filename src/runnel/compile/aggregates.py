@@ -1,0 +1,193 @@
+"""Spark's aggregate functions: how each is kept, and its calls in the form they are kept in.
+
+A function that is not kept by counts, sums or extremes is opaque: its text over input columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlglot import exp
+
+from runnel.compile.dialect import SparkSql
+from runnel.compile.lifting import with_arguments
+from runnel.compile.scalars import mark, marked
+from runnel.errors import InvalidQuery, NotDifferentiable
+
+
+class Way(StrEnum):
+    """How an aggregate function is kept."""
+
+    COUNTS = "counts and exact sums"
+    EXTREME = "the extreme, recomputed when it is lost"
+    RECOMPUTED = "touched groups recomputed"
+    AT_ROOT = "touched groups recomputed, at the top of the query only"
+    GROUPING = "a constant of each grouping set"
+    REFUSED = "FULL only"
+    INVALID = "refused"
+
+
+_NAMES = {
+    Way.COUNTS: "count count_if regr_count sum avg mean",
+    Way.EXTREME: "min max bool_and every bool_or any some",
+    Way.RECOMPUTED: "approx_count_distinct array_agg bit_and bit_or bit_xor bitmap_and_agg "
+    "bitmap_construct_agg bitmap_or_agg collect_list collect_set count_min_sketch listagg max_by "
+    "median min_by mode percentile percentile_cont percentile_disc schema_of_variant_agg "
+    "string_agg try_avg try_sum",
+    Way.AT_ROOT: "approx_percentile corr covar_pop covar_samp histogram_numeric kurtosis "
+    "percentile_approx regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
+    "regr_syy skewness std stddev stddev_pop stddev_samp var_pop var_samp variance vector_avg "
+    "vector_sum",
+    Way.GROUPING: "grouping grouping_id",
+    Way.REFUSED: "approx_top_k approx_top_k_accumulate approx_top_k_combine hll_sketch_agg "
+    "hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float "
+    "kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float measure "
+    "theta_intersection_agg theta_sketch_agg theta_union_agg tuple_intersection_agg_double "
+    "tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer "
+    "tuple_union_agg_double tuple_union_agg_integer",
+    Way.INVALID: "any_value first first_value last last_value",
+}
+WAYS = {name: way for way, names in _NAMES.items() for name in names.split()}
+# Another name for one of the functions whose state is known.
+_KNOWN = {
+    **{name: name for name in ("count", "sum", "avg", "min", "max")},
+    **dict.fromkeys(("count_if", "regr_count"), "count"),
+    **dict.fromkeys(("bool_and", "every"), "min"),
+    **dict.fromkeys(("bool_or", "any", "some"), "max"),
+    "mean": "avg",
+}
+AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_SORTS = (exp.ArraySort,)
+_WITHIN = (*AROUND, *_SORTS, exp.Where, exp.Order, exp.Ordered, exp.Distinct)
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """A function and its arguments; an opaque one's `text` has the mark `argN` for the Nth."""
+
+    function: str
+    arguments: tuple[exp.Expr, ...]
+    text: exp.Expr | None = None
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node is a call of an aggregate function, with all that belongs to the call."""
+    if isinstance(node, (exp.Filter, exp.WithinGroup)):
+        return True
+    if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+        return is_aggregate(node.this)
+    if isinstance(node, _SORTS):
+        return _is_sorted_collection(node)
+    if isinstance(node, exp.AggFunc):
+        return True
+    if isinstance(node, exp.Any):
+        return not isinstance(node.parent, (exp.Like, exp.ILike))
+    if not isinstance(node, exp.Func):
+        return False
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+    return name in WAYS or "_agg" in name
+
+
+def spark_name(node: exp.Expr) -> str:
+    """What Spark calls the function."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return node.sql(SparkSql).partition("(")[0].lower()
+
+
+def call_form(node: exp.Expr) -> CallForm:
+    """The form in which a call, its columns resolved, is kept; raises where it cannot be."""
+    chain = _chain(node)
+    function = chain[-1]
+    if any(is_aggregate(n) for n in node.walk() if not any(n is own for own in chain)):
+        raise InvalidQuery("an aggregate function inside another", hint="use a subquery")
+    name = spark_name(function)
+    _refuse(name)
+    if name in _KNOWN and function is node:
+        return _known(name, function, None)
+    if name in _KNOWN and isinstance(node, exp.Filter) and function is node.this:
+        return _known(name, function, node.expression.this)
+    return _opaque(name, node)
+
+
+def _refuse(name: str) -> None:
+    way = WAYS.get(name, Way.REFUSED)
+    if way in (Way.REFUSED, Way.INVALID):
+        raise NotDifferentiable(
+            f"the aggregate function {name}()",
+            detail="its value depends on the order in which the rows arrive"
+            if name in WAYS and name != "measure"
+            else None,
+            hint="use refresh mode FULL or AUTO",
+        )
+    if way is Way.GROUPING:
+        raise InvalidQuery(f"{name}() is for GROUPING SETS, CUBE and ROLLUP")
+
+
+def _chain(node: exp.Expr) -> list[exp.Expr]:
+    """What belongs to the call, FILTER, WITHIN GROUP and the like, and last the function itself."""
+    chain = [node]
+    while isinstance(chain[-1], (*AROUND, *_SORTS)):
+        chain.append(chain[-1].this)
+    return chain
+
+
+def _is_sorted_collection(node: exp.Expr) -> bool:
+    """Whether it sorts what an aggregate collected, in the elements' own order."""
+    inner = node.this
+    while isinstance(inner, AROUND):
+        inner = inner.this
+    own_order = not isinstance(node.args.get("expression"), exp.Lambda)
+    return own_order and isinstance(inner, (exp.ArrayAgg, exp.ArrayUniqueAgg))
+
+
+def _known(name: str, function: exp.Expr, condition: exp.Expr | None) -> CallForm:
+    """FILTER becomes CASE, since each of these functions ignores NULLs."""
+    arguments, is_distinct = _arguments(function)
+    known = _KNOWN[name]
+    if name == "count_if":
+        arguments = [exp.case().when(arguments[0].copy(), exp.Literal.number(1))]
+    if known in ("min", "max"):
+        is_distinct = False
+    known, arguments = _simplify_count(f"{known}{'_distinct' * is_distinct}", arguments, condition)
+    return CallForm(known, tuple(arguments))
+
+
+def _arguments(function: exp.Expr) -> tuple[list[exp.Expr], bool]:
+    found = list(function.iter_expressions())
+    if found and isinstance(found[0], exp.Distinct):
+        return list(found[0].expressions), True
+    return found, False
+
+
+def _simplify_count(
+    function: str, arguments: list[exp.Expr], condition: exp.Expr | None
+) -> tuple[str, list[exp.Expr]]:
+    if function == "count" and all(isinstance(a, (exp.Star, exp.Literal)) for a in arguments):
+        if condition is None:
+            return "count_star", []
+        arguments = [exp.Literal.number(1)]
+    elif function == "count" and len(arguments) > 1:
+        all_set = exp.and_(*(a.copy().is_(exp.null()).not_() for a in arguments))
+        arguments = [exp.case().when(all_set, exp.Literal.number(1))]
+    if condition is not None:
+        arguments = [exp.case().when(condition.copy(), a.copy()) for a in arguments]
+    return function, arguments
+
+
+def _opaque(name: str, node: exp.Expr) -> CallForm:
+    """Each argument that reads columns becomes a column; constants stay, as Spark wants them."""
+    arguments: list[exp.Expr] = []
+
+    def bind(inner: exp.Expr) -> exp.Expr:
+        if isinstance(inner, _WITHIN) or is_aggregate(inner):
+            return with_arguments(inner, bind)
+        if not any(marked(n) for n in inner.walk()):
+            return inner
+        if inner not in arguments:
+            arguments.append(inner)
+        return mark(f"arg{arguments.index(inner)}")
+
+    text = bind(node.copy())
+    return CallForm(name, tuple(arguments), text)
