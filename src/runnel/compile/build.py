@@ -15,14 +15,14 @@ from runnel.compile.grouping import is_grouped
 from runnel.compile.joins import join_relations
 from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
 from runnel.compile.ordering import is_limited, limit_relation
-from runnel.compile.pivot import pivoted, refuse_pivot_of_the_last
+from runnel.compile.pivot import pivoted, pivots_of
 from runnel.compile.places import at
 from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation
 from runnel.compile.rewrites.ties import Ties
 from runnel.compile.scope import Entry, Scope
 from runnel.compile.select import build_select, needs_whole, select_rows
-from runnel.compile.select_generator import has_generator
+from runnel.compile.select_generator import generated_rows, has_generator
 from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
@@ -84,11 +84,10 @@ class Builder:
             query.args.get("with_") or is_limited(query)
         ):
             query = query.this
-        if isinstance(query, exp.Select) and not (
-            is_grouped(query) or needs_whole(query) or has_generator(query)
-        ):
+        if isinstance(query, exp.Select) and not (is_grouped(query) or needs_whole(query)):
             refuse_other_clauses(query)
-            return select_rows(self, query, self.with_(query, ctes), outer)
+            rows_of = generated_rows if has_generator(query) else select_rows
+            return rows_of(self, query, self.with_(query, ctes), outer)
         relation = self.query(query, ctes)
         return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), []
 
@@ -121,15 +120,15 @@ class Builder:
         self, first: exp.Expr, joins: list[exp.Join], ctes: Mapping[str, _Cte]
     ) -> tuple[Node, Scope]:
         node, scope = self.from_item(first, ctes)
-        for join in joins:
-            refuse_other_clauses(join)
-            refuse_pivot_of_the_last(join)
+        for clause in joins:
+            refuse_other_clauses(clause)
+            join, pivots = pivots_of(clause)
             if is_lateral_function(join.this):
                 node, scope = join_lateral(self, node, scope, join)
             else:
                 right = self.from_item(join.this, ctes)
                 node, scope = join_relations(self, node, scope, join, right)
-            node, scope = pivoted(self, node, scope, join.args.get("pivots") or [])
+            node, scope = pivoted(self, node, scope, pivots)
         return node, scope
 
     def _parenthesised_join(

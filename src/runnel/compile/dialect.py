@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
@@ -27,6 +28,16 @@ class SparkSql(Spark):
             **{n: build for n, build in SparkParser.FUNCTIONS.items() if n not in _VERBATIM},
             "MEAN": exp.Avg.from_arg_list,
         }
+        # Spark has no comprehensions: FOR ends an expression of PIVOT.
+        RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
+            token: parse
+            for token, parse in SparkParser.RANGE_PARSERS.items()
+            if token is not TokenType.FOR
+        }
+
+        def _parse_pivot_aggregation(self) -> exp.Expr | None:
+            # Not only a call: Spark takes any expression over aggregates.
+            return self._parse_alias(self._parse_disjunction())
 
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {

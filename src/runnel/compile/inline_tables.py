@@ -44,11 +44,9 @@ def _rows(values: exp.Values) -> tuple[list[list[exp.Expr]], str | None]:
     alias = values.alias or None
     if isinstance(last, exp.Alias) and len(rows[-1]) == 1:
         rows[-1], alias = [last.this], last.alias
-    for row in rows:
-        if any(isinstance(cell, (exp.Alias, exp.Struct)) for cell in row):
-            raise NotDifferentiable(
-                "VALUES with names or structs inside", hint="use named_struct() and cast it"
-            )
+    if any(isinstance(row[0], exp.Struct) for row in rows if len(row) == 1):
+        # Spark takes some structs for the row itself.
+        raise NotDifferentiable("VALUES whose rows are structs", hint="write (a, b), (c, d)")
     return rows, alias
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Project, distinct
+from runnel.algebra.nodes import Node, Project, distinct
 from runnel.algebra.scalar import Scalar
 from runnel.compile.generators import Generator, generate, generator_of
 from runnel.compile.relation import Relation
-from runnel.compile.scalars import mark
+from runnel.compile.scalars import mark, to_scalar
 from runnel.compile.scope import Scope
 from runnel.errors import NotDifferentiable
 
@@ -31,6 +31,11 @@ class _Split:
     names: tuple[str, ...]
     is_distinct: bool
 
+    @property
+    def reads(self) -> list[int]:
+        """The places of arguments that are computed below."""
+        return [i for i, a in enumerate(self.generator.arguments) if not _is_constant(a)]
+
 
 def has_generator(select: exp.Select) -> bool:
     """Whether an item of the select list is a table function."""
@@ -41,10 +46,9 @@ def build_generated(builder: Builder, select: exp.Select, ctes: Mapping[str, Any
     """Build a SELECT with one table function in its list."""
     split = _split(select)
     inner = builder.query(split.inner, ctes)
-    reads = [place for place, a in enumerate(split.generator.arguments) if not _is_constant(a)]
-    first = len(inner.outputs) - len(reads)
+    first = len(inner.outputs) - len(split.reads)
     arguments = list(split.generator.arguments)
-    for place, (_, column) in zip(reads, inner.outputs[first:], strict=True):
+    for place, (_, column) in zip(split.reads, inner.outputs[first:], strict=True):
         arguments[place] = mark(column.name)
     generator = replace(split.generator, arguments=tuple(arguments))
     node, generated = generate(builder, inner.node, Scope(()), generator, split.names)
@@ -55,6 +59,25 @@ def build_generated(builder: Builder, select: exp.Select, ctes: Mapping[str, Any
     return Relation(
         distinct(node) if split.is_distinct else node, tuple((name, c) for name, c, _ in shown)
     )
+
+
+def generated_rows(
+    builder: Builder, select: exp.Select, ctes: Mapping[str, Any], outer: Scope
+) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
+    """Like `select_rows`, for a list with a table function."""
+    from runnel.compile.select import rows_of, select_items
+
+    split = _split(select)
+    node, scope, correlated = rows_of(builder, split.inner, ctes, outer)
+    items = select_items(split.inner, scope)
+    node, generated = generate(builder, node, scope, split.generator, split.names)
+    outputs: list[Scalar] = []
+    for item in items[: len(items) - len(split.reads)]:
+        if item.name == _PLACE:
+            outputs += [Scalar.column(column.name) for _, column in generated]
+        else:
+            outputs.append(to_scalar(item.expression))
+    return node, tuple(outputs), correlated
 
 
 def _split(select: exp.Select) -> _Split:

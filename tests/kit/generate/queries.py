@@ -19,6 +19,7 @@ from kit.generate.scalars import (
     scalar,
 )
 from kit.generate.subqueries import subquery_test
+from kit.generate.views import lateral_view
 from kit.generate.windows import limited, window_value
 from kit.generate.writer import Output, Query, Writer, bare
 
@@ -60,7 +61,7 @@ def _query(writer: Writer, depth: int, *, is_root: bool) -> Query:
     if form == "plain" and not is_root and writer.chance(3):
         output = writer.output(INT, 0)
         return Query(f"SELECT {writer.pick(*LITERALS[INT])} AS {output.name}", (output,))
-    source, columns = from_clause(writer, depth, query)
+    source, columns = lateral_view(writer, *from_clause(writer, depth, query))
     if writer.chance(30):
         source += f" WHERE ({predicate(writer.dice, columns)})"
         if writer.chance(30):
