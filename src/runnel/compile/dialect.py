@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
@@ -38,6 +38,13 @@ class SparkSql(Spark):
         def _parse_pivot_aggregation(self) -> exp.Expr | None:
             # Not only a call: Spark takes any expression over aggregates.
             return self._parse_alias(self._parse_disjunction())
+
+        def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+            # VALUES 1, 2 AS t(x): the alias is the table's, not the last value's.
+            if self._match(TokenType.L_PAREN, advance=False):
+                return super()._parse_value(values)
+            value = self._parse_disjunction()
+            return exp.Tuple(expressions=[value]) if value else None
 
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
