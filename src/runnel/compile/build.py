@@ -15,7 +15,7 @@ from runnel.compile.joins import join_relations
 from runnel.compile.lateral_subqueries import is_lateral_subquery, join_lateral_subquery
 from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
 from runnel.compile.ordering import limit_relation
-from runnel.compile.pivot import pivoted, refuse_pivot_of_the_last
+from runnel.compile.pivot import pivoted, pivots_of
 from runnel.compile.places import at
 from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation, column_aliases
@@ -135,9 +135,9 @@ class Builder:
         self, first: exp.Expr, joins: list[exp.Join], ctes: Mapping[str, _Cte]
     ) -> tuple[Node, Scope]:
         node, scope = self.from_item(first, ctes)
-        for join in joins:
-            refuse_other_clauses(join)
-            refuse_pivot_of_the_last(join)
+        for clause in joins:
+            refuse_other_clauses(clause)
+            join, pivots = pivots_of(clause)
             if is_lateral_function(join.this):
                 node, scope = join_lateral(self, node, scope, join)
             elif is_lateral_subquery(join.this):
@@ -145,7 +145,7 @@ class Builder:
             else:
                 right = self.from_item(join.this, ctes)
                 node, scope = join_relations(self, node, scope, join, right, ctes)
-            node, scope = pivoted(self, node, scope, join.args.get("pivots") or [])
+            node, scope = pivoted(self, node, scope, pivots)
         return node, scope
 
     def _parenthesised_join(

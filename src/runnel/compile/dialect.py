@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
@@ -34,6 +35,23 @@ class SparkSql(Spark):
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             n: parse for n, parse in SparkParser.FUNCTION_PARSERS.items() if n not in _VERBATIM
         }
+        # Spark has no comprehensions: FOR ends an expression of PIVOT.
+        RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
+            token: parse
+            for token, parse in SparkParser.RANGE_PARSERS.items()
+            if token is not TokenType.FOR
+        }
+
+        def _parse_pivot_aggregation(self) -> exp.Expr | None:
+            # Not only a call: Spark takes any expression over aggregates.
+            return self._parse_alias(self._parse_disjunction())
+
+        def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+            # VALUES 1, 2 AS t(x): the alias is the table's, not the last value's.
+            if self._match(TokenType.L_PAREN, advance=False):
+                return super()._parse_value(values)
+            value = self._parse_disjunction()
+            return exp.Tuple(expressions=[value]) if value else None
 
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {

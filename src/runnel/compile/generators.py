@@ -65,6 +65,12 @@ def generate(
 ) -> tuple[Node, Outputs]:
     """The rows with what the function gives for each, its columns called by `names` if given."""
     arguments = [to_scalar(resolve(a, scope)) for a in generator.arguments]
+    own = {c.name for c in node.columns}
+    if not all(argument.reads <= own for argument in arguments):
+        raise NotDifferentiable(
+            f"{generator.function}() of a column of the outer query",
+            hint="use refresh mode FULL or AUTO",
+        )
     function, found = _described(builder, node, generator.function, arguments)
     if names and len(names) != len(found):
         raise InvalidQuery(
@@ -110,7 +116,7 @@ def _stack(
     count, cells = arguments[0].render(), arguments[1:]
     if not count.isdecimal() or int(count) < 1 or not cells:
         raise NotDifferentiable(
-            f"stack({count}, ...)", hint="write the number of rows as a plain number"
+            "stack() with a computed number of rows", hint="write it as a plain number"
         )
     width = -(-len(cells) // int(count))
     return stacked(builder, node, [cells[i : i + width] for i in range(0, len(cells), width)],

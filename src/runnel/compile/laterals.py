@@ -36,7 +36,7 @@ def join_lateral(builder: Builder, node: Node, scope: Scope, join: exp.Join) -> 
     """JOIN LATERAL f(...): without partners a row goes, after LEFT it stays."""
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
-        raise NotDifferentiable(f"{side} {kind} JOIN LATERAL", hint="use JOIN or LEFT JOIN")
+        raise NotDifferentiable(f"{side or kind} JOIN LATERAL", hint="use JOIN or LEFT JOIN")
     if join.args.get("using") or join.method:
         raise NotDifferentiable("JOIN LATERAL with USING or NATURAL", hint="write it with ON")
     on = join.args.get("on")
@@ -67,12 +67,16 @@ def table_function(builder: Builder, node: exp.Expr) -> tuple[Node, Scope]:
 
 def _generator(function: exp.Expr) -> Generator:
     generator = generator_of(function)
-    if generator is None:
+    if generator is not None:
+        return generator
+    if isinstance(function, exp.Unnest):
         raise NotDifferentiable(
-            f"the table function {function.sql('spark')[:60]}",
-            hint="use refresh mode FULL or AUTO",
+            "UNNEST of several arrays or with positions",
+            hint="use inline(arrays_zip(...)) or posexplode(...)",
         )
-    return generator
+    raise NotDifferentiable(
+        f"the table function {function.sql('spark')[:60]}", hint="use refresh mode FULL or AUTO"
+    )
 
 
 def _widened(

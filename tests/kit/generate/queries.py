@@ -19,6 +19,7 @@ from kit.generate.scalars import (
     scalar,
 )
 from kit.generate.subqueries import lateral_join, subquery_test, subquery_value
+from kit.generate.views import lateral_view
 from kit.generate.windows import limited, window_value
 from kit.generate.writer import Output, Query, Writer, bare
 
@@ -60,8 +61,8 @@ def _query(writer: Writer, depth: int, *, is_root: bool) -> Query:
     if form == "plain" and not is_root and writer.chance(3):
         output = writer.output(INT, 0)
         return Query(f"SELECT {writer.pick(*LITERALS[INT])} AS {output.name}", (output,))
-    source, columns = from_clause(writer, depth, query)
-    if columns and writer.chance(8):
+    source, columns = lateral_view(writer, *from_clause(writer, depth, query))
+    if columns and "LATERAL VIEW" not in source and writer.chance(8):
         text, more = lateral_join(writer, columns, depth, query)
         source, columns = source + text, [*columns, *more]
     if writer.chance(30):
