@@ -15,6 +15,15 @@ from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 _VERBATIM = ("LOG10", "UNIX_DATE", "PARSE_JSON", "TO_CHAR", "TO_VARCHAR", "LEVENSHTEIN")
 
 
+_LEVEL = "max_recursion_level"
+
+
+def max_recursion_level(cte: exp.CTE) -> int | None:
+    """The n of MAX RECURSION LEVEL n, if the CTE has one."""
+    level = cte.args["alias"].meta.get(_LEVEL)
+    return int(level) if level is not None else None
+
+
 class SparkSql(Spark):
     """A doubled quote inside a string is a quote: 'it''s', not two strings put together."""
 
@@ -27,6 +36,13 @@ class SparkSql(Spark):
             **{n: build for n, build in SparkParser.FUNCTIONS.items() if n not in _VERBATIM},
             "MEAN": exp.Avg.from_arg_list,
         }
+
+        def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+            alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
+            if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+                level = self._parse_number()
+                alias.meta[_LEVEL] = int(level.name) if level is not None else None
+            return alias
 
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
