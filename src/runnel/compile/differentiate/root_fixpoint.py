@@ -36,11 +36,15 @@ def full_root_fixpoint(emitter: Emitter, node: Fixpoint, items: _Items) -> str:
 
 def change_root_fixpoint(
     emitter: Emitter, node: Fixpoint, stored: Mapping[str, str], items: _Items
-) -> None:
-    """Write the steps; `stored` maps the fixpoint's columns, and the count, to the trace's."""
+) -> str | None:
+    """Write the steps; `stored` maps the fixpoint's columns, and the count, to the trace's.
+
+    Returns the name of a step whose emptiness means there is no change.
+    """
     parts = Parts.of(emitter, node)
     if not parts.is_changed:
-        return
+        return None
+    delta = None
     names = names_of(node.columns)
     own = [f"{stored[n]} AS {n}" for n in names]
     rows = f"SELECT {listed(own, f'{WEIGHT} AS {W}')} FROM {STATE}"
@@ -54,25 +58,24 @@ def change_root_fixpoint(
     else:
         counts = f"SELECT {listed(own, f'{stored[COUNT]} * {WEIGHT} AS {W}')} FROM {STATE}"
         walks = walk_both(emitter, node, parts, Before(rows, counts))
-        sql = _states(emitter, node, items, counts, (walks.come, walks.gone))
+        delta = _delta(emitter, node, (walks.come, walks.gone))
+        sql = _states(node, items, counts, delta)
     emitter.add("output", "old rows out, new rows in", sql, [c for c, _ in items])
+    return delta
 
 
-def _states(
-    emitter: Emitter,
-    node: Fixpoint,
-    items: _Items,
-    counts: str,
-    walks: tuple[str | None, str | None],
-) -> str:
-    """The touched rows, with the count before out and the count after in."""
+def _delta(emitter: Emitter, node: Fixpoint, walks: tuple[str | None, str | None]) -> str:
     names = names_of(node.columns)
     signs = zip(walks, (W, f"-{W} AS {W}"), strict=True)
     tallies = [f"SELECT {listed(names, w)} FROM {step_of(s)}" for s, w in signs if s is not None]
-    delta = emitter.add(
-        "delta", "derivations that came and went",
-        consolidated(" UNION ALL ".join(tallies), names), node.columns, keep=Keep.ALWAYS,
-    )  # fmt: skip
+    sql = consolidated(" UNION ALL ".join(tallies), names)
+    purpose = "derivations that came and went"
+    return emitter.add("delta", purpose, sql, node.columns, keep=Keep.ALWAYS)
+
+
+def _states(node: Fixpoint, items: _Items, counts: str, delta: str) -> str:
+    """The touched rows, with the count before out and the count after in."""
+    names = names_of(node.columns)
     both = (
         f"SELECT {hint('d', delta)} {listed((f's.{n}' for n in names), f's.{W} AS __b', f's.{W}')} "
         f"FROM ({counts}) s LEFT SEMI JOIN {step_of(delta)} d ON {same(names, 's', 'd')}\n"

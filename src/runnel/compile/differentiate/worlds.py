@@ -81,11 +81,14 @@ def split(emitter: Emitter, node: Node) -> Input:
         net = emitter.add("net", "change of an input, netted", sql, node.columns, keep=Keep.ALWAYS)
     gone, come = (
         emitter.add(
-            stem, f"its rows that {stem}",
+            stem, purpose,
             f"SELECT {listed(names, W)} FROM {step_of(net)} WHERE {W} {sign} 0", node.columns,
             bound=f"step:{net}",
         )
-        for stem, sign in (("go", "<"), ("come", ">"))
+        for stem, sign, purpose in (
+            ("minus", "<", "rows that an input lost"),
+            ("plus", ">", "rows that an input gained"),
+        )
     )  # fmt: skip
     return Input(gone, come)
 
