@@ -9,6 +9,7 @@ from kit.dialect import replace_words
 from kit.duck import DuckQuery, DuckSources, Moment, Table, connection
 from kit.typer import RuleTyper
 from runnel.algebra.nodes import Fixpoint, walk
+from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.recursion import recursive_union, with_union_all
@@ -107,6 +108,7 @@ def test_recursion_level_of_the_text() -> None:
     query = _REACH.replace("r(n) AS", "r(n) MAX RECURSION LEVEL 7 AS")
     program = _compile(query).full_program()
     assert [s.max_level for s in program.steps if s.again] == [7]
+    assert "r(n) MAX RECURSION LEVEL 7 AS (" in parse(query).sql(SparkSql)
 
 
 def test_the_form_that_spark_can_analyse() -> None:

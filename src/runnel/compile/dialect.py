@@ -56,3 +56,8 @@ class SparkSql(Spark):
                 [partial(unnest_to_explode, unnest_using_arrays_zip=False), any_to_exists]
             ),
         }
+
+        def tablealias_sql(self, expression: exp.TableAlias) -> str:
+            level = expression.meta.get(_LEVEL)
+            written = str(super().tablealias_sql(expression))
+            return f"{written} MAX RECURSION LEVEL {level}" if level is not None else written

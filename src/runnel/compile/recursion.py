@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 from runnel.algebra.nodes import (
     Filter,
     Fixpoint,
+    Generate,
     InnerJoin,
     JoinKind,
     Node,
@@ -136,8 +137,8 @@ def check_step(node: Node, key: str, name: str) -> None:
         case OuterJoin() if node.kind is JoinKind.FULL or is_recursive(node.right, key):
             raise _refusal(f"{name} on the optional side of an outer join in its own step")
         case (
-            Recursive() | Project() | Filter() | Repeat() | InnerJoin() | UnionAll() | SemiJoin()
-            | OuterJoin()
+            Recursive() | Project() | Filter() | Generate() | Repeat() | InnerJoin() | UnionAll()
+            | SemiJoin() | OuterJoin()
         ):  # fmt: skip
             for child in node.inputs:
                 check_step(child, key, name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from runnel.algebra.nodes import (
     Filter,
     Fixpoint,
+    Generate,
     InnerJoin,
     Node,
     OneRow,
@@ -34,7 +35,7 @@ from runnel.compile.differentiate.emitter import (
 from runnel.compile.program import Keep, W, step_of
 from runnel.compile.typing import has_floats
 
-_PLAIN = (Scan, OneRow, Project, Filter, UnionAll)
+_PLAIN = (Scan, OneRow, Project, Filter, Generate, UnionAll)
 _MONOTONE = (*_PLAIN, InnerJoin, Repeat)
 
 
