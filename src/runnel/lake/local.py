@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 _PORTABLE = re.compile(
     r"(tinyint|smallint|int|bigint|float|double|string|boolean|date|binary|decimal\(\d+,\d+\)"
@@ -25,5 +26,12 @@ def to_table(frame: DataFrame, most: int) -> Any:
     return table if table.num_rows <= most else None
 
 
-def concat(tables: list[Any]) -> Any:
-    return pa.concat_tables(tables)
+def to_frame(spark: SparkSession, tables: list[Any], schema: StructType) -> DataFrame:
+    """A frame of the rows of all tables; what is never NULL in one may be in another."""
+    nullable = StructType([StructField(f.name, f.dataType, True) for f in schema])
+    if not tables:
+        return spark.createDataFrame([], nullable)
+    fields = [f.with_nullable(True) for f in tables[0].schema]
+    return spark.createDataFrame(
+        pa.concat_tables([table.cast(pa.schema(fields)) for table in tables]), nullable
+    )

@@ -13,7 +13,7 @@ from typing import Any
 from runnel.compile.program import ALL, NEW, TOKEN, Keep, Program, Step, W
 from runnel.errors import QueryFailed
 from runnel.lake.frames import DataFrame, F
-from runnel.lake.local import concat, is_portable, to_table
+from runnel.lake.local import is_portable, to_frame, to_table
 from runnel.refresh.bind import Binding
 
 _FEW = 20_000
@@ -40,10 +40,10 @@ class _Rows:
             self.frames = [_union(self.frames).localCheckpoint()]
 
     def frame(self) -> DataFrame:
-        self.tables = [concat(self.tables)] if self.tables else []
-        spark, schema = self.bound.spark, self.first.schema
-        frames = [spark.createDataFrame(table, schema) for table in self.tables]
-        return _union(frames + self.frames or [spark.createDataFrame([], schema)])
+        if self.frames and not self.tables:
+            return _union(self.frames)
+        few = to_frame(self.bound.spark, self.tables, self.first.schema)
+        return _union([few, *self.frames])
 
 
 def run_rounds(
