@@ -78,7 +78,7 @@ def change_fixpoint(emitter: Emitter, node: Fixpoint) -> str | None:
     if not parts.is_changed:
         return None
     old = emitter.walks[node, "old"] = evaluated(before(emitter), node)
-    if can_walk(node.step, node.name, parts.inputs):
+    if can_walk(node, parts.inputs):
         counts = f"SELECT {listed(names_of(node.columns), W)} FROM {step_of(old)}"
         walks = walk_both(emitter, node, parts, Before(contents(node, old), counts))
         come = contents(node, walks.come) if walks.come else None

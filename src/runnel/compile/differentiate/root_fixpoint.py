@@ -48,7 +48,7 @@ def change_root_fixpoint(
     names = names_of(node.columns)
     own = [f"{stored[n]} AS {n}" for n in names]
     rows = f"SELECT {listed(own, f'{WEIGHT} AS {W}')} FROM {STATE}"
-    if not can_walk(node.step, node.name, parts.inputs):
+    if not can_walk(node, parts.inputs):
         sql = _recomputed(emitter, node, items)
     elif not node.is_distinct:
         walks = walk_both(emitter, node, parts, Before(rows, rows))

@@ -153,14 +153,26 @@ def keep_dear(emitter: Emitter, part: Node) -> Reading:
     return Reading(sql, reading.is_unit)
 
 
-def can_walk(step: Node, name: str, inputs: Mapping[Node, Input]) -> bool:
+def can_walk(node: Fixpoint, inputs: Mapping[Node, Input]) -> bool:
     """Whether the step adds up over its changed inputs; one that asks for partners does not."""
-    for part in walk(step):
-        if isinstance(part, (SemiJoin, OuterJoin)) and is_recursive(part, name):
-            right = inputs_of(part.right, name)
-            if any(n in inputs and inputs[n].is_changed for n in right):
-                return False
-    return True
+    return not any(
+        part in inputs and inputs[part].is_changed
+        for join in _partner_joins(node)
+        for part in inputs_of(join.right, node.name)
+    )
+
+
+def asks_for_partners(node: Fixpoint) -> bool:
+    """Whether the step tests its rows against another table."""
+    return bool(_partner_joins(node))
+
+
+def _partner_joins(node: Fixpoint) -> list[SemiJoin | OuterJoin]:
+    return [
+        part
+        for part in walk(node.step)
+        if isinstance(part, (SemiJoin, OuterJoin)) and is_recursive(part, node.name)
+    ]
 
 
 def _own_rows(node: Fixpoint, part: Recursive, rows: str) -> Reading:
