@@ -45,6 +45,9 @@ _QUERIES = {
     "ON o.status = v.status",
     "join_of_aggregate": "SELECT c.name, t.total FROM customers c JOIN "
     "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) t ON c.id = t.cust",
+    "recursion_union_all": "WITH RECURSIVE r(id, depth) AS (SELECT id, 0 FROM regions UNION ALL "
+    "SELECT c.id, r.depth + 1 FROM r JOIN customers c ON c.region = r.id) SELECT id, depth FROM r",
+    "recursion_union": "WITH RECURSIVE r(id) AS (SELECT id FROM regions UNION SELECT c.id FROM r JOIN customers c ON c.region = r.id) SELECT id FROM r",
 }
 
 

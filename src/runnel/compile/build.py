@@ -18,6 +18,7 @@ from runnel.compile.ordering import limit_relation
 from runnel.compile.pivot import pivoted, pivots_of
 from runnel.compile.places import at
 from runnel.compile.program import weight_of
+from runnel.compile.recursion import OwnRows, Visible, build_recursive, refers_to_itself
 from runnel.compile.relation import Relation, column_aliases
 from runnel.compile.rewrites.ties import Ties
 from runnel.compile.scope import Entry, Scope
@@ -39,11 +40,14 @@ class SourceSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cte:
+class Cte:
+    """A named query and the names it sees; `own` is set when it reads itself."""
+
     query: exp.Expr
     names: tuple[str, ...]
-    visible: Mapping[str, _Cte]
+    visible: Visible
     outer: Scope | None
+    own: exp.CTE | None = None
 
 
 @dataclass
@@ -78,9 +82,7 @@ class Builder:
             self.known[s.bare_column].type if s.bare_column else next(answers) for s in scalars
         )
 
-    def inner_query(
-        self, node: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope | None
-    ) -> Relation:
+    def inner_query(self, node: exp.Expr, ctes: Visible, outer: Scope | None) -> Relation:
         """A query that sees the columns of the one around it."""
         before, self.outer = self.outer, outer
         try:
@@ -88,11 +90,11 @@ class Builder:
         finally:
             self.outer = before
 
-    def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+    def query(self, node: exp.Expr, ctes: Visible) -> Relation:
         with at(node):
             return self._query(node, ctes)
 
-    def _query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+    def _query(self, node: exp.Expr, ctes: Visible) -> Relation:
         refuse_other_clauses(node)
         ctes = self.with_(node, ctes)
         match node:
@@ -106,11 +108,11 @@ class Builder:
             case _:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
 
-    def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def from_item(self, node: exp.Expr, ctes: Visible) -> tuple[Node, Scope]:
         with at(node):
             return self._from_item(node, ctes)
 
-    def _from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def _from_item(self, node: exp.Expr, ctes: Visible) -> tuple[Node, Scope]:
         refuse_other_clauses(node)
         if node.args.get("joins"):
             first = node.copy()
@@ -131,9 +133,7 @@ class Builder:
             case _:
                 return table_function(self, node)
 
-    def joined(
-        self, first: exp.Expr, joins: list[exp.Join], ctes: Mapping[str, _Cte]
-    ) -> tuple[Node, Scope]:
+    def joined(self, first: exp.Expr, joins: list[exp.Join], ctes: Visible) -> tuple[Node, Scope]:
         node, scope = self.from_item(first, ctes)
         for clause in joins:
             refuse_other_clauses(clause)
@@ -148,34 +148,41 @@ class Builder:
             node, scope = pivoted(self, node, scope, pivots)
         return node, scope
 
-    def _parenthesised_join(
-        self, node: exp.Subquery, ctes: Mapping[str, _Cte]
-    ) -> tuple[Node, Scope]:
+    def _parenthesised_join(self, node: exp.Subquery, ctes: Visible) -> tuple[Node, Scope]:
         tree, scope = self.from_item(node.this, ctes)
         if node.alias:
             scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star(None)))
         return tree, scope
 
-    def with_(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+    def with_(self, node: exp.Expr, ctes: Visible) -> Visible:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
-        if with_.args.get("recursive"):
-            raise NotDifferentiable("WITH RECURSIVE", hint="use refresh mode FULL or AUTO")
+        is_recursive = bool(with_.args.get("recursive"))
+        if is_recursive:
+            # A name that comes later cannot be read before; itself it can.
+            ctes = {**ctes, **{c.alias.lower(): OwnRows(c.alias) for c in with_.expressions}}
         for cte in with_.expressions:
-            ctes = {
-                **ctes,
-                cte.alias.lower(): _Cte(cte.this, column_aliases(cte), ctes, self.outer),
-            }
+            own = cte if is_recursive and refers_to_itself(cte) else None
+            made = Cte(cte.this, column_aliases(cte), ctes, self.outer, own)
+            ctes = {**ctes, cte.alias.lower(): made}
         return ctes
 
-    def _table(self, node: exp.Table, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def _named(self, cte: Cte | OwnRows, names: tuple[str, ...], alias: str) -> tuple[Node, Scope]:
+        if isinstance(cte, OwnRows):
+            relation = cte.relation(self)
+            return relation.node, relation.scope(alias, names)
+        if cte.own is not None:
+            relation = build_recursive(self, cte)
+        else:
+            relation = self.inner_query(cte.query, cte.visible, cte.outer)
+        return relation.node, relation.scope(alias, names or cte.names)
+
+    def _table(self, node: exp.Table, ctes: Visible) -> tuple[Node, Scope]:
         alias = node.alias or node.name
         cte = ctes.get(node.name.lower()) if not node.db else None
         if cte is not None:
-            relation = self.inner_query(cte.query, cte.visible, cte.outer)
-            names = column_aliases(node) or cte.names
-            return relation.node, relation.scope(alias, names)
+            return self._named(cte, column_aliases(node), alias)
         name = table_name(node)
         source = self.sources[name.key]
         columns = tuple(self.fresh(c.type) for c in source.columns)

@@ -20,6 +20,15 @@ _VERBATIM = frozenset(
 )
 
 
+_LEVEL = "max_recursion_level"
+
+
+def max_recursion_level(cte: exp.CTE) -> int | None:
+    """The n of MAX RECURSION LEVEL n, if the CTE has one."""
+    level = cte.args["alias"].meta.get(_LEVEL)
+    return int(level) if level is not None else None
+
+
 class SparkSql(Spark):
     """A doubled quote inside a string is a quote: 'it''s', not two strings put together."""
 
@@ -53,6 +62,13 @@ class SparkSql(Spark):
             value = self._parse_disjunction()
             return exp.Tuple(expressions=[value]) if value else None
 
+        def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+            alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
+            if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+                level = self._parse_number()
+                alias.meta[_LEVEL] = int(level.name) if level is not None else None
+            return alias
+
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
             **SparkGenerator.TYPE_MAPPING,
@@ -65,3 +81,8 @@ class SparkSql(Spark):
                 [partial(unnest_to_explode, unnest_using_arrays_zip=False), any_to_exists]
             ),
         }
+
+        def tablealias_sql(self, expression: exp.TableAlias) -> str:
+            level = expression.meta.get(_LEVEL)
+            written = str(super().tablealias_sql(expression))
+            return f"{written} MAX RECURSION LEVEL {level}" if level is not None else written

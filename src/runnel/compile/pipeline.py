@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runnel.algebra.nodes import Aggregate, Node, Scan, walk
+from runnel.algebra.nodes import Aggregate, Fixpoint, Node, Scan, walk
 from runnel.compile.build import Builder, SourceSchema
 from runnel.compile.differentiate import laws
 from runnel.compile.differentiate.aggregate import group_state
 from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, names_of
 from runnel.compile.differentiate.root_aggregate import change_root_aggregate
+from runnel.compile.differentiate.root_fixpoint import change_root_fixpoint, full_root_fixpoint
 from runnel.compile.differentiate.root_top_k import change_root_top, flagged
 from runnel.compile.differentiate.top_k import top
 from runnel.compile.guard import guard
@@ -67,9 +68,15 @@ class CompiledQuery:
         return {key: tuple(names) for key, names in used.items()}
 
     def full(self) -> str:
+        """The text of the last step of `full_program`."""
+        return self.full_program().output.sql
+
+    def full_program(self) -> Program:
         """The stored rows of the whole result at the new versions, each with its `__weight`."""
         emitter = _emitter(self.kinds, frozenset(), frozenset())
-        return _full(emitter, self.root)
+        sql = _full(emitter, self.root)
+        emitter.add("output", "the whole result", sql, self.layout.stored)
+        return simplify(Program(tuple(emitter.steps.values())))
 
     def program(self, changed: frozenset[str], growing: frozenset[str] = frozenset()) -> Program:
         """The change program for a window in which these sources changed; cached."""
@@ -135,6 +142,8 @@ def _full(emitter: Emitter, root: Root) -> str:
             return flagged(root.top, _full(emitter, root.top.rows))
         reading = top(root.top.node, emitter.new(root.top.node.input))
         return _stored(root.top.rows, reading.sql, W)
+    if isinstance(root.node, Fixpoint):
+        return full_root_fixpoint(emitter, root.node, root.items)
     if root.state is None:
         return _stored(root, emitter.new(root.node).sql, W)
     assert isinstance(root.node, Aggregate)
@@ -150,6 +159,8 @@ def _change(emitter: Emitter, root: Root) -> str | None:
         if rows is not None:
             change_root_top(emitter, root.top, rows)
         return rows
+    if isinstance(root.node, Fixpoint):
+        return change_root_fixpoint(emitter, root.node, root.stored, root.items)
     if root.state is None:
         change = emitter.change(root.node)
         if change is not None:

@@ -8,6 +8,7 @@ from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
+from runnel.compile.recursion import recursive_union, with_union_all
 from runnel.compile.refuse import refuse, strange_functions
 from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.sources import redirect, source_names
@@ -59,6 +60,7 @@ def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
         _check_functions(spark, strange_functions(tree))
         compiled = _compile(spark, query, schemas, columns)
     except NotDifferentiable as refusal:
+        _refuse_recursive_union(query, refusal)
         full = tuple(
             _with_columns(s, tuple(c.name for c in x.columns))
             for s, x in zip(sources, schemas, strict=True)
@@ -69,6 +71,17 @@ def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
     return Definition(
         query, tuple(_with_columns(s, used[s.key]) for s in sources), columns, compiled, None
     )
+
+
+def _refuse_recursive_union(query: str, refusal: NotDifferentiable) -> None:
+    """Spark cannot run recursion by UNION, so that FULL is no way out."""
+    name = recursive_union(parse(query))
+    if name is not None:
+        raise InvalidQuery(
+            f"{refusal.construct} cannot be kept together with recursion by UNION",
+            detail=f"Spark itself does not run {name}, which is made by UNION",
+            hint=refusal.hint,
+        ) from refusal
 
 
 def compiled_query(
@@ -116,7 +129,10 @@ def _schema(workspace: Workspace, source: Source) -> SourceSchema:
 
 def _output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tuple[Column, ...]:
     """What Spark itself says the query returns, over empty tables of the sources' types."""
-    columns = output_schema(spark, _over_nothing(query, schemas))
+    text = _over_nothing(query, schemas)
+    # The same columns, in a form that Spark can analyse.
+    text = with_union_all(text) if recursive_union(parse(query)) is not None else text
+    columns = output_schema(spark, text)
     seen: set[str] = set()
     for column in columns:
         if column.name.lower() in seen:
