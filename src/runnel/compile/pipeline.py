@@ -23,6 +23,7 @@ from runnel.compile.parse import parse
 from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
+from runnel.compile.rewrites.fix_time import refuse_time
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
@@ -90,6 +91,7 @@ def compile_query(
     """
     syntax = parse(query)
     refuse(syntax)
+    refuse_time(syntax)
     syntax = expand_named_windows(syntax)
     number_places(syntax)
     builder = Builder({s.key: s for s in sources}, typer)

@@ -18,7 +18,7 @@ from runnel.refresh.workspace import Workspace
 
 def explain_table(workspace: Workspace, table: StreamTable) -> Explanation:
     with workspace.worker(table.settings, adaptive=True) as spark:
-        definition = define(workspace, spark, table.query)
+        definition = define(workspace, spark, table.query, table)
     told = _explain(definition, str(table.name), table.mode)
     return replace(told, now=_now(workspace, table))
 
@@ -50,10 +50,11 @@ def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Exp
     sources = tuple(
         f"{s.name} ({s.kind}): {', '.join(s.columns) or 'no columns'}" for s in definition.sources
     )
+    views = tuple(str(v) for v in definition.resolution.views) if definition.resolution else ()
     compiled, refusal = definition.compiled, definition.refusal
     if compiled is None:
         return Explanation(
-            name, mode, False, definition.not_differential or "", sources=sources,
+            name, mode, False, definition.not_differential or "", sources=sources, views=views,
             place=refusal.place if refusal else None, hint=refusal.hint if refusal else None,
         )  # fmt: skip
     return Explanation(
@@ -66,6 +67,7 @@ def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Exp
         program=str(compiled.program(frozenset(compiled.kinds))),
         readout=_readout(compiled.layout),
         sources=sources,
+        views=views,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runnel.catalog import StreamTable
 from runnel.compile.program import TOKEN
+from runnel.compile.rewrites.fix_time import fix_time
 from runnel.compile.sources import redirect
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
@@ -30,7 +31,7 @@ def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFra
 
 
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
-    """The user's query, evaluated by plain Spark at the pinned versions."""
+    """The user's query, evaluated by plain Spark at the pinned versions and their time."""
     for source in table.sources:
         pin = frontier.pins[source.key]
         if source.kind == "stream":
@@ -43,13 +44,14 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
     def pinned(name: TableName) -> str:
         return bound.views[f"plain:{name.key}"]
 
-    return bound.spark.sql(redirect(query_text(bound, table), pinned))
+    text = redirect(query_text(bound, table), pinned)
+    return bound.spark.sql(fix_time(text, frontier.data_timestamp) if table.follows_time else text)
 
 
 def query_text(bound: Binding, table: StreamTable) -> str:
-    """The user's text, with every order completed where it leaves open which row comes first."""
+    """The query's text, with every order completed where it leaves open which row comes first."""
     compiled = compiled_query(bound.workspace, bound.spark, table)
-    return (compiled.text if compiled else None) or table.query
+    return (compiled.text if compiled else None) or table.text
 
 
 def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:
