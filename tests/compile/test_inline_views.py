@@ -12,8 +12,12 @@ import pytest
 import sqlglot
 
 from kit.bags import bag
+from kit.typer import RuleTyper
+from runnel.compile.build import SourceSchema
 from runnel.compile.dialect import SparkSql
+from runnel.compile.pipeline import compile_query
 from runnel.compile.rewrites.inline_views import Inlined, inline_views
+from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery
 from runnel.model.columns import Column
 from runnel.model.names import TableName, quote
@@ -109,6 +113,20 @@ def test_before_and_after(path: Path, rewrite: bool, con: duckdb.DuckDBPyConnect
     con.execute("SET search_path = '\"default\"'")
     assert found == bag(con.execute(_duck(case.query)).fetchall())
     assert found, "a case without rows shows nothing"
+
+
+@pytest.mark.parametrize("path", sorted(_FOLDER.glob("*.sql")), ids=lambda p: p.stem)
+def test_what_was_inlined_is_differential(path: Path) -> None:
+    orders = {"id": "int", "cust": "int", "status": "string", "amount": "int"}
+    customers = {"id": "int", "name": "string"}
+    tables = {"default.orders": orders, "default.customers": customers, "old.orders": orders}
+    query = _read(path).inlined
+    sources = [
+        SourceSchema(key, "delta", tuple(Column(n, t) for n, t in tables[key].items()))
+        for key in (name.key for name in source_names(query))
+    ]
+    compiled = compile_query(query, sources, RuleTyper())
+    assert compiled.program(frozenset(compiled.kinds)).steps
 
 
 def _made(name: str, text: str, *columns: str, **changes: object) -> View:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from runnel.errors import InvalidQuery
-from runnel.lake.session import QUERY_SETTINGS
+from runnel.lake.session import QUERY_SETTINGS, query_settings
 from runnel.lake.typing import output_schema
 from runnel.model.names import TableName, quote
 from runnel.model.views import View
@@ -114,10 +114,9 @@ def _schema(name: TableName, facts: Mapping[str, Any]) -> str:
 
 def _check_settings(spark: SparkSession, name: TableName, recorded: Mapping[str, str]) -> None:
     """A view keeps the settings it was created with; inlined it would get the session's."""
-    for setting in QUERY_SETTINGS:
+    for setting, now in query_settings(spark).items():
         then = recorded.get(setting, _DEFAULTS.get(setting))
-        now = spark.conf.get(setting, None)
-        if then is not None and now is not None and then.lower() != now.lower():
+        if then is not None and then.lower() != now.lower():
             raise InvalidQuery(
                 f"view {name} was created with {setting} = {then}",
                 detail=f"this session has {now}, and a stream table has one value for all",

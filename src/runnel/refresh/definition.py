@@ -21,7 +21,7 @@ from runnel.lake.reading import columns_of
 from runnel.lake.typing import SparkTyper, output_schema, resolves_alone, system_functions
 from runnel.model.columns import Column, Layout, hashable_names
 from runnel.model.names import TableName, quote
-from runnel.model.views import Resolution
+from runnel.model.views import Resolution, View
 from runnel.refresh.views import ViewFinder
 from runnel.refresh.workspace import Workspace
 
@@ -72,7 +72,7 @@ def define(
     columns = _output(spark, text, schemas)
     resolution = Resolution(text, inlined.views, bool(calls)) if inlined.views or calls else None
     try:
-        _check_functions(spark, strange_functions(parse(text)))
+        _check_functions(spark, strange_functions(parse(text)), inlined.views)
         compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:
         if calls:
@@ -244,8 +244,15 @@ def _compile(
     return compiled
 
 
-def _check_functions(spark: SparkSession, names: frozenset[str]) -> None:
+def _check_functions(spark: SparkSession, names: frozenset[str], views: tuple[View, ...]) -> None:
     own = sorted(names - system_functions(spark)) if names else []
+    elsewhere = next((v for v in views if v.schema.lower() != "default"), None)
+    if own and elsewhere is not None:
+        raise InvalidQuery(
+            f"function {own[0]} may be one of the schema {elsewhere.schema}",
+            detail=f"view {elsewhere.name} looks for names there, the query in the schema default",
+            hint="leave functions of your own out of one of them",
+        )
     if own:
         raise NotDifferentiable(
             f"the user-defined function {own[0]}",
