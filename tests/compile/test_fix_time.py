@@ -93,3 +93,14 @@ def test_names_that_nobody_gives_are_found() -> None:
     assert sorted(unknown_names(query, ["A", "arr", "s"])) == [
         "`my_var`", "`other`", "`session`.`v`", "`user`",
     ]  # fmt: skip
+
+
+def test_the_text_with_orders_completed_asks_in_the_same_way() -> None:
+    table = SourceSchema("default.t", "delta", (Column("d", "date"), Column("s", "string")))
+    query = (
+        "SELECT s, d, ROW_NUMBER() OVER (ORDER BY d) AS r FROM t WHERE d < localtimestamp() "
+        "AND d < current_date() AND d < now() AND d < CURRENT_TIMESTAMP"
+    )
+    text = compile_query(query, [table], RuleTyper(), is_instant=True).text
+    assert text is not None
+    assert len(time_calls(text)) == 4

@@ -84,14 +84,19 @@ def compile_query(
     sources: Sequence[SourceSchema],
     typer: Typer,
     names: Sequence[str] | None = None,
+    *,
+    is_instant: bool = False,
 ) -> CompiledQuery:
     """Compile a query; `names` are the output names as Spark gives them.
+
+    `is_instant`: what asks for the time is taken as it is; good for the text only.
 
     Raises InvalidQuery when no mode can keep it, NotDifferentiable when only FULL can.
     """
     syntax = parse(query)
     refuse(syntax)
-    refuse_time(syntax)
+    if not is_instant:
+        refuse_time(syntax)
     syntax = expand_named_windows(syntax)
     number_places(syntax)
     builder = Builder({s.key: s for s in sources}, typer)

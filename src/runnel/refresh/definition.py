@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.refuse import refuse, strange_functions
-from runnel.compile.rewrites.fix_time import TimeCall, fix_time, time_calls
+from runnel.compile.rewrites.fix_time import time_calls
 from runnel.compile.rewrites.inline_views import inline_views
-from runnel.compile.sources import redirect, source_names
-from runnel.compile.variables import unknown_names
+from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import columns_of
-from runnel.lake.typing import SparkTyper, output_schema, resolves_alone, system_functions
+from runnel.lake.typing import SparkTyper, output_schema
 from runnel.model.columns import Column, Layout, hashable_names
-from runnel.model.names import TableName, quote
-from runnel.model.views import Resolution, View
+from runnel.model.names import TableName
+from runnel.model.views import Resolution
+from runnel.refresh.checking import (
+    check_functions,
+    check_time,
+    output,
+    over_nothing,
+    refuse_variables,
+    with_ties,
+)
 from runnel.refresh.views import ViewFinder
 from runnel.refresh.workspace import Workspace
-
-_UNSTORABLE = ("void", "variant", "interval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +65,23 @@ def define(
     inlined = inline_views(
         query,
         ViewFinder.of(workspace, table),
-        lambda text: output_schema(spark, _over_nothing(text, found.schemas(text))),
+        lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
     )
     text, sources = inlined.query, found.sources(inlined.query)
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas, calls = found.schemas(text), time_calls(text)
     refuse(parse(text))
-    _refuse_variables(workspace.spark, text, schemas, calls)
-    columns = _output(spark, text, schemas)
+    refuse_variables(workspace.spark, text, schemas, calls)
+    columns = output(spark, text, schemas)
+    if calls:
+        text = with_ties(spark, text, schemas, columns)
+        check_time(spark, text, schemas, columns)
     resolution = Resolution(text, inlined.views, bool(calls)) if inlined.views or calls else None
     try:
-        _check_functions(spark, strange_functions(parse(text)), inlined.views)
+        check_functions(spark, strange_functions(parse(text)), inlined.views)
         compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:
-        if calls:
-            _check_time(spark, text, schemas, columns)
         reason = f"the query asks for the current time ({calls[0]})" if calls else refusal.primary
         full = tuple(
             _with_columns(s, tuple(c.name for c in x.columns))
@@ -154,78 +159,6 @@ def _schema(workspace: Workspace, source: Source) -> SourceSchema:
     return SourceSchema(source.key, "delta", columns_of(log.snapshot(log.latest_version())))
 
 
-def _output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tuple[Column, ...]:
-    """What Spark itself says the query returns, over empty tables of the sources' types."""
-    columns = output_schema(spark, _over_nothing(query, schemas))
-    seen: set[str] = set()
-    for column in columns:
-        if column.name.lower() in seen:
-            raise InvalidQuery(
-                f"the query returns two columns called {column.name}",
-                hint="give one of them another alias",
-            )
-        seen.add(column.name.lower())
-        _check_storable(column)
-    return columns
-
-
-def _over_nothing(query: str, schemas: list[SourceSchema]) -> str:
-    empty = {s.key: _typed_nulls(s.columns) for s in schemas}
-    return redirect(query, lambda name: empty[name.key])
-
-
-def _check_time(
-    spark: SparkSession, query: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
-) -> None:
-    """With an instant in the place of the time functions the query must give the same columns."""
-    try:
-        fixed = output_schema(spark, fix_time(_over_nothing(query, schemas), datetime.now(UTC)))
-    except InvalidQuery as error:
-        raise InvalidQuery(
-            "a column that shows the current time has no name of its own",
-            detail=error.primary,
-            hint="give it an alias where it is selected: current_date() AS today",
-        ) from error
-    if [c.type for c in fixed] != [c.type for c in columns]:
-        raise InvalidQuery(
-            "the current time is used in a way that an instant cannot stand for",
-            detail=f"expected {columns}, found {fixed}",
-        )
-
-
-def _refuse_variables(
-    spark: SparkSession, query: str, schemas: list[SourceSchema], calls: tuple[TimeCall, ...]
-) -> None:
-    """Names that mean something without any table: session variables, and functions."""
-    columns = {c.name.lower() for s in schemas for c in s.columns}
-    for call in calls:
-        if call.is_bare and call.name in columns:
-            raise InvalidQuery(
-                f"{call.name} may be a column or the current time",
-                hint=f"write {call.name}(), or the column with its table's name before it",
-            )
-    for name in unknown_names(query, columns):
-        if resolves_alone(spark, name):
-            raise InvalidQuery(
-                f"{name.replace('`', '')} is no column, but a variable or function of the session",
-                detail="a stored query has no session; its answer must follow from its sources",
-                hint="write the value into the query",
-            )
-
-
-def _check_storable(column: Column) -> None:
-    if any(word in column.type for word in _UNSTORABLE):
-        raise InvalidQuery(
-            f"column {column.name} has type {column.type}, which cannot be stored and compared",
-            hint="cast it, for example CAST(... AS STRING)",
-        )
-
-
-def _typed_nulls(columns: tuple[Column, ...]) -> str:
-    items = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in columns)
-    return f"(SELECT {items} WHERE FALSE)"
-
-
 def _compile(
     spark: SparkSession, query: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
 ) -> CompiledQuery:
@@ -242,23 +175,6 @@ def _compile(
         raise refusal from error
     _check_types(compiled, columns)
     return compiled
-
-
-def _check_functions(spark: SparkSession, names: frozenset[str], views: tuple[View, ...]) -> None:
-    own = sorted(names - system_functions(spark)) if names else []
-    elsewhere = next((v for v in views if v.schema.lower() != "default"), None)
-    if own and elsewhere is not None:
-        raise InvalidQuery(
-            f"function {own[0]} may be one of the schema {elsewhere.schema}",
-            detail=f"view {elsewhere.name} looks for names there, the query in the schema default",
-            hint="leave functions of your own out of one of them",
-        )
-    if own:
-        raise NotDifferentiable(
-            f"the user-defined function {own[0]}",
-            detail="whether it aggregates, and whether it always gives the same, is not known",
-            hint="use refresh mode FULL or AUTO, or write it with functions of Spark",
-        )
 
 
 def _check_types(compiled: CompiledQuery, columns: tuple[Column, ...]) -> None:
