@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 
 from runnel.errors import InvalidQuery
@@ -75,7 +75,7 @@ def _describe(spark: SparkSession, place: str) -> dict[str, Any] | None:
     """What Spark says of a view; None when nothing has the name, empty when it is no view."""
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {place} AS JSON").collect()
-    except AnalysisException as error:
+    except (AnalysisException, UnsupportedOperationException) as error:
         return None if "NOT_FOUND" in (error.getCondition() or "") else {}
     facts: dict[str, Any] = json.loads(rows[0][0])
     return facts if "VIEW" in str(facts.get("type")) or _is_temporary(facts) else {}
