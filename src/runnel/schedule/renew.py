@@ -13,7 +13,7 @@ from runnel.errors import Busy, RunnelError
 from runnel.lake.frames import SparkSession
 from runnel.lake.session import translate
 from runnel.model.refresh import TableState
-from runnel.refresh.attempt import lease_of, note_failure
+from runnel.refresh.attempt import lease_of, note_failure, recover
 from runnel.refresh.pins import Pins
 from runnel.refresh.reinitialize import rebuild_definition
 from runnel.refresh.views import redefined_view
@@ -70,6 +70,8 @@ def _renewed(
         current = workspace.catalog.get(table.id)
         if current is None or current.resolution != table.resolution:
             return current or table
+        # An epoch that the catalog does not know yet has the old definition: it comes first.
+        current = recover(workspace, current)
         reason = f"view {view.name} was redefined"
         others = partial(check_no_cycle, workspace.catalog.tables(), table.name.key)
         return rebuild_definition(workspace, current, reason, others)
