@@ -8,11 +8,12 @@ from runnel.catalog import StreamTable
 from runnel.compile.explaining import costly, explained_tree
 from runnel.errors import RunnelError
 from runnel.model.columns import Layout
-from runnel.model.refresh import RefreshMode
+from runnel.model.refresh import RefreshAction, RefreshMode
 from runnel.model.results import Explanation
 from runnel.refresh.definition import Definition, define
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import plan_refresh
+from runnel.refresh.views import redefined_view
 from runnel.refresh.workspace import Workspace
 
 
@@ -34,6 +35,8 @@ def explain_query(
 def _now(workspace: Workspace, table: StreamTable) -> str:
     """What a refresh of this table alone would do, without doing it."""
     try:
+        if (view := redefined_view(workspace, workspace.spark, table, {})) is not None:
+            return f"{RefreshAction.REINITIALIZE}: view {view.name} was redefined"
         frontier = Pins(workspace).frontier(table.sources)
         plan = plan_refresh(workspace, table, frontier)
     except RunnelError as error:
