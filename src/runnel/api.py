@@ -79,7 +79,8 @@ def connect(
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)
     keeper = SessionKeeper(folder, writer, spark, spark_conf)
-    return Lake(Workspace(folder, writer, leases, chosen, keeper.open), keeper)
+    workspace = Workspace(folder, writer, leases, chosen, keeper.open, lambda: keeper.present)
+    return Lake(workspace, keeper)
 
 
 def _interruptible(verb: Callable[Concatenate[Lake, P], R]) -> Callable[Concatenate[Lake, P], R]:
@@ -148,7 +149,9 @@ class Lake(Closing):
             not_differential=definition.not_differential, sources=definition.sources,
             frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
             consecutive_errors=0, last_error=None, options={}, created_at=now, altered_at=now,
+            resolution=definition.resolution,
         )  # fmt: skip
+        self._workspace.note_views(table)
         if existing is None or not or_replace:
             create_table(self._workspace, table, self._pins(definition, initialize))
         else:
@@ -319,8 +322,10 @@ class Lake(Closing):
         new = replace(
             fresh_incarnation(wanted), query=definition.query, layout=definition.layout,
             settings=settings, not_differential=definition.not_differential,
-            sources=definition.sources, altered_at=datetime.now(UTC),
+            sources=definition.sources, resolution=definition.resolution,
+            altered_at=datetime.now(UTC),
         )  # fmt: skip
+        self._workspace.note_views(new)
         redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
 
     def _run(self, statement: statements.Statement) -> Any:

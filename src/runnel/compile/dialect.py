@@ -77,6 +77,7 @@ class SparkSql(Spark):
         # Spark has QUALIFY; sqlglot would write a subquery that loses the names of columns.
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **SparkGenerator.TRANSFORMS,
+            exp.Localtimestamp: lambda *_: "LOCALTIMESTAMP()",
             exp.Select: preprocess(
                 [partial(unnest_to_explode, unnest_using_arrays_zip=False), any_to_exists]
             ),

@@ -24,6 +24,7 @@ from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
 from runnel.compile.rewrites.determinism import make_deterministic, written
+from runnel.compile.rewrites.fix_time import refuse_time
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
@@ -91,13 +92,19 @@ def compile_query(
     sources: Sequence[SourceSchema],
     typer: Typer,
     names: Sequence[str] | None = None,
+    *,
+    is_instant: bool = False,
 ) -> CompiledQuery:
     """Compile a query; `names` are the output names as Spark gives them.
+
+    `is_instant`: what asks for the time is taken as it is; good for the text only.
 
     Raises InvalidQuery when no mode can keep it, NotDifferentiable when only FULL can.
     """
     parsed = parse(query)
     refuse(parsed)
+    if not is_instant:
+        refuse_time(parsed)
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
     syntax = expand_named_windows(syntax)

@@ -12,15 +12,18 @@ NON_DETERMINISTIC = frozenset(
     "input_file_name input_file_block_start input_file_block_length".split()
 )
 SESSION_DEPENDENT = frozenset(
-    "current_timestamp current_date now localtimestamp curdate current_time current_timezone "
-    "current_user user session_user current_catalog current_database current_schema version".split()
+    "current_time current_timezone current_user user session_user current_catalog current_database "
+    "current_schema version".split()
 )
+# DATE 'today' is not CAST('today' AS DATE), and no two days the same.
+_SPECIAL_DATES = frozenset("now today yesterday tomorrow epoch".split())
 
 
 def refuse(tree: exp.Query) -> None:
     """Raise for the first construct that makes the answer depend on more than the sources."""
     for node in tree.walk():
         _refuse_function(node)
+        _refuse_special_date(node)
         if isinstance(node, exp.TableSample):
             raise InvalidQuery(
                 "TABLESAMPLE is not deterministic",
@@ -88,16 +91,28 @@ def _refuse_function(node: exp.Expr) -> None:
     if names & SESSION_DEPENDENT:
         raise InvalidQuery(
             f"{min(names & SESSION_DEPENDENT)}() depends on when and where the query runs",
-            detail="Runnel does not maintain such queries yet",
-            hint="filter by time when reading the stream table instead",
+            detail="the contents of a stream table must follow from its sources alone",
+            hint="write the value into the query; for the time there are current_timestamp(), "
+            "current_date() and localtimestamp(), which give the data timestamp of the refresh",
+        )
+
+
+def _refuse_special_date(node: exp.Expr) -> None:
+    if not isinstance(node, exp.Cast) or not node.this.is_string:
+        return
+    words = node.this.name.lower().split()
+    if node.is_type("date", "timestamp", "timestamptz", "timestampltz", "timestampntz") and (
+        words and words[0] in _SPECIAL_DATES
+    ):
+        raise InvalidQuery(
+            f"'{node.this.name}' as a date depends on when the query runs",
+            hint="write current_date() or current_timestamp(), or the date itself",
         )
 
 
 def _function_names(node: exp.Expr) -> frozenset[str]:
     if isinstance(node, exp.Anonymous):
         return frozenset({node.name.lower()})
-    if isinstance(node, exp.StrToUnix) and node.this is None:
-        return frozenset({"now"})
     if isinstance(node, exp.Func):
         return frozenset(name.lower() for name in node.sql_names())
     return frozenset()

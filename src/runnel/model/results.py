@@ -92,6 +92,7 @@ class TableStatus(Record):
     comment: str | None = None
     refresh_reason: str | None = None
     query: str | None = None
+    views: tuple[str, ...] = ()
 
     @property
     def lag(self) -> str:
@@ -168,6 +169,7 @@ class Explanation(Record):
     program: str = ""
     readout: str = ""
     sources: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         way = "differentially" if self.differentiable else "by full recomputation"
@@ -177,6 +179,7 @@ class Explanation(Record):
         sections = (
             ("now", self.now),
             ("sources", "\n".join(self.sources)),
+            ("through the views", "\n".join(self.views)),
             ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
             ("change program", self.program),

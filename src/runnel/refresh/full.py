@@ -7,6 +7,7 @@ from runnel.compile.parse import parse
 from runnel.compile.program import weight_of
 from runnel.compile.recursion import recursive_union
 from runnel.compile.rewrites.determinism import deterministic_text
+from runnel.compile.rewrites.fix_time import fix_time
 from runnel.compile.sources import redirect
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
@@ -40,14 +41,14 @@ def expected_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> Dat
 
     By plain Spark, but for recursion by UNION, which Spark does not have.
     """
-    if recursive_union(parse(table.query)) is not None:
+    if recursive_union(parse(table.text)) is not None:
         return shown(full_rows(bound, table, frontier), table.layout)
     frame = user_query(bound, table, frontier)
     return frame.withColumn(weight_of(frame.columns), F.lit(1).cast("bigint"))
 
 
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
-    """The user's query, evaluated by plain Spark at the pinned versions."""
+    """The user's query, evaluated by plain Spark at the pinned versions and their time."""
     for source in table.sources:
         pin = frontier.pins[source.key]
         if source.kind == "stream":
@@ -60,14 +61,15 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
     def pinned(name: TableName) -> str:
         return bound.views[f"plain:{name.key}"]
 
-    return bound.spark.sql(redirect(query_text(bound, table), pinned))
+    text = redirect(query_text(bound, table), pinned)
+    return bound.spark.sql(fix_time(text, frontier.data_timestamp) if table.follows_time else text)
 
 
 def query_text(bound: Binding, table: StreamTable) -> str:
-    """The user's text, with every choice made that it leaves open."""
+    """The query's text, with every choice made that it leaves open."""
     compiled = compiled_query(bound.workspace, bound.spark, table)
-    text = compiled.text if compiled else deterministic_text(table.query)
-    return text or table.query
+    text = compiled.text if compiled else deterministic_text(table.text)
+    return text or table.text
 
 
 def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:

@@ -33,6 +33,11 @@ def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
         raise UserError(
             f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
         )
+    if table.reinitialize:
+        raise UserError(
+            f"{table.name} waits to be computed anew: {table.reinitialize}",
+            hint=f"REFRESH STREAM TABLE {table.name} first",
+        )
     try:
         missing, unexpected, sample = _compare(workspace, table)
     except RunnelError:

@@ -81,6 +81,7 @@ def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus
         comment=table.comment,
         refresh_reason=table.not_differential,
         query=table.query,
+        views=tuple(str(view) for view in table.views),
     )
 
 
