@@ -60,6 +60,11 @@ class StreamTable:
     created_at: datetime
     altered_at: datetime
 
+    @property
+    def written(self) -> str:
+        """The query as the user wrote it, in whichever dialect."""
+        return self.options.get("query", self.query)
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

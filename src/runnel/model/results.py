@@ -168,6 +168,7 @@ class Explanation(Record):
     program: str = ""
     readout: str = ""
     sources: tuple[str, ...] = ()
+    translation: str = ""
 
     def __str__(self) -> str:
         way = "differentially" if self.differentiable else "by full recomputation"
@@ -176,6 +177,7 @@ class Explanation(Record):
         head += [f"hint: {self.hint}"] if self.hint else []
         sections = (
             ("now", self.now),
+            ("in Spark SQL", self.translation),
             ("sources", "\n".join(self.sources)),
             ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
