@@ -260,3 +260,10 @@ SELECT small FROM t INTERSECT ALL SELECT qty FROM u;
 (SELECT id FROM t ORDER BY price, id LIMIT 2) UNION ALL (SELECT id FROM t ORDER BY price DESC, id LIMIT 2);
 SELECT id FROM t UNION SELECT qty FROM u ORDER BY 1 DESC LIMIT 3;
 SELECT name, NULL AS x FROM t WHERE id < 3 UNION ALL SELECT label, 'given' FROM u;
+
+-- topic: more
+SELECT id, id IN (SELECT t_id FROM u) AS a, small NOT IN (SELECT qty FROM u) AS b, id IN (SELECT t_id FROM u WHERE t_id > 0) AS c FROM t;
+SELECT id FROM t WHERE NOT (id IN (SELECT t_id FROM u) AND ok) OR id NOT IN (SELECT t_id FROM u WHERE qty > 2);
+SELECT id FROM t WHERE CASE WHEN ok THEN id = ANY (SELECT t_id FROM u) ELSE id IN (SELECT qty FROM u) IS NULL END;
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT t.id, r.n FROM t JOIN r ON r.n = t.small;
+SELECT '7'::bigint * 2000000000 AS a, '3'::smallint + 1 AS b, 5::bigint / 2 AS c FROM t WHERE id = 1;

@@ -80,6 +80,22 @@ class Expressions:
             raise refused(f"a condition of type {value.type}", hint="compare it with something")
         return value
 
+    def condition(self, node: exp.Expr, is_sure: bool = True) -> Value:
+        """A condition that only has to tell true from the rest: there Spark's IN will do.
+
+        `is_sure`: also what is below a NOT is tested as a conjunct of its own.
+        """
+        inner = node.unnest()
+        if isinstance(inner, (exp.And, exp.Or)):
+            sure = is_sure and isinstance(inner, exp.And)
+            sides = (self.condition(s, sure).sql for s in (inner.this, inner.expression))
+            return Value(f"({inner.key.upper().join(f' {s} ' for s in sides).strip()})", BOOL)
+        test = _membership(inner)
+        if test is None or (test[2] and not is_sure):
+            return self.boolean(node)
+        found = in_query(self, test[0], test[1])
+        return Value(f"(NOT {found.sql})", BOOL) if test[2] else found
+
     def relation(self, node: exp.Expr) -> Relation:
         return self.query(node, self.known, self.scope)
 
@@ -96,7 +112,7 @@ class Expressions:
     def _any(self, sign: str, left: exp.Expr, inner: exp.Expr, is_all: bool) -> Value:
         if isinstance(inner, exp.Query):
             if (sign, is_all) in (("=", False), ("<>", True)):
-                test = in_query(self, left, inner)
+                test = in_value(self, left, inner)
                 return Value(f"(NOT {test.sql})", BOOL) if is_all else test
             raise refused(
                 f"{sign} {'ALL' if is_all else 'ANY'} of a subquery",
@@ -111,6 +127,20 @@ class Expressions:
 def _construct(node: exp.Expr) -> str:
     shown = node.sql("postgres")
     return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _membership(node: exp.Expr) -> tuple[exp.Expr, exp.Expr, bool] | None:
+    """What is looked for, the subquery, and whether it must not be there."""
+    if isinstance(node, exp.Not):
+        inner = _membership(node.this.unnest())
+        return (inner[0], inner[1], not inner[2]) if inner is not None else None
+    if isinstance(node, exp.In) and node.args.get("query"):
+        return node.this, node.args["query"], False
+    array = _any_or_all(node.expression) if isinstance(node, (exp.EQ, exp.NEQ)) else None
+    if array is not None and isinstance(array[0], exp.Query):
+        is_all = isinstance(node, exp.NEQ)
+        return (node.this, array[0], is_all) if array[1] == is_all else None
+    return None
 
 
 def _any_or_all(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
@@ -197,7 +227,7 @@ def _between(x: Expressions, node: exp.Expr) -> Value:
 
 def _in(x: Expressions, node: exp.Expr) -> Value:
     if node.args.get("query") is not None:
-        return in_query(x, node.this, node.args["query"])
+        return in_value(x, node.this, node.args["query"])
     row = _row(node.this.unnest())
     if row is None:
         return is_in(x.of(node.this), x.all(node.expressions))
@@ -207,7 +237,26 @@ def _in(x: Expressions, node: exp.Expr) -> Value:
 
 
 def in_query(x: Expressions, wanted: exp.Expr, query: exp.Expr) -> Value:
-    """`x IN (SELECT ...)`, each pair of columns in one type."""
+    """`x IN (SELECT ...)` as Spark has it: unknown is false, unless it is a condition."""
+    values, relation = _looked_up(x, wanted, query)
+    shown = ", ".join(v.sql for v in values)
+    return Value(f"({shown if len(values) == 1 else f'({shown})'} IN ({relation.sql}))", BOOL)
+
+
+def in_value(x: Expressions, wanted: exp.Expr, query: exp.Expr) -> Value:
+    """`x IN (SELECT ...)` as a value: unknown where nothing is equal but something could be."""
+    values, relation = _looked_up(x, wanted, query)
+    names = [f"__in{place}" for place in range(len(values))]
+    rows = f"SELECT 1 FROM ({relation.sql}) AS looked({', '.join(names)})"
+    pairs = [(value.sql, name) for value, name in zip(values, names, strict=True)]
+    equal = " AND ".join(f"{a} = {b}" for a, b in pairs)
+    possible = " AND ".join(f"({a} = {b} OR {a} IS NULL OR {b} IS NULL)" for a, b in pairs)
+    known = f"WHEN EXISTS({rows} WHERE {equal}) THEN TRUE"
+    unknown = f"WHEN EXISTS({rows} WHERE {possible}) THEN NULL"
+    return Value(f"CASE {known} {unknown} ELSE FALSE END", BOOL)
+
+
+def _looked_up(x: Expressions, wanted: exp.Expr, query: exp.Expr) -> tuple[list[Value], Relation]:
     row = _row(wanted.unnest())
     values = [typed(v) for v in x.all(row if row is not None else [wanted])]
     relation = x.relation(query)
@@ -217,8 +266,7 @@ def in_query(x: Expressions, wanted: exp.Expr, query: exp.Expr) -> Value:
         a, b = value.type, type_
         if a.kind != b.kind and not (a.is_number and b.is_number and not a.is_float | b.is_float):
             raise refused(f"{a} IN a subquery of {b}", hint="cast one of them")
-    shown = bare(values[0].sql) if len(values) == 1 else ", ".join(v.sql for v in values)
-    return Value(f"(({shown}) IN ({relation.sql}))", BOOL)
+    return values, relation
 
 
 def _exists(x: Expressions, node: exp.Expr) -> Value:

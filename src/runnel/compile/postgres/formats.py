@@ -31,30 +31,35 @@ _READ = {"YYYY": "yyyy", "MM": "MM", "DD": "dd", "HH24": "HH", "MI": "mm", "SS":
 
 def to_char(moment: Value, pattern: str) -> str:
     """A moment as text, put together from its parts; no time zone comes into it."""
-    shown = bare_moment(moment)
     parts: list[str] = []
     is_filled = True
     for token in _TOKEN.findall(pattern):
         if token == "FM":
             is_filled = False
             continue
-        parts.append(_part(token, shown, is_filled, pattern))
+        parts.append(_part(token, _moment(moment, token), is_filled, pattern))
         is_filled = True
     return call("CONCAT", *parts) if len(parts) > 1 else parts[0] if parts else "''"
 
 
-def bare_moment(moment: Value) -> str:
-    # Hours of a date are asked for too.
-    return f"CAST({moment.sql} AS TIMESTAMP_NTZ)" if moment.type.kind == "date" else moment.sql
+def _moment(moment: Value, token: str) -> str:
+    """The moment; of a date the hours can be asked too."""
+    is_time = token in ("HH24", "HH12", "HH", "MI", "SS", "MS", "US") or token.lower() in (
+        "am",
+        "pm",
+    )
+    if moment.type.kind == "date" and is_time:
+        return f"CAST({moment.sql} AS TIMESTAMP_NTZ)"
+    return moment.sql
 
 
 def _part(token: str, moment: str, is_filled: bool, pattern: str) -> str:
     if token in _PADDED:
         sql, width = _PADDED[token]
         text = f"CAST({sql.format(moment)} AS STRING)"
-        # Longer numbers are not cut.
-        padded = f"LPAD({text}, GREATEST({width}, LENGTH({text})), '0')"
-        return padded if is_filled and width > 1 else text
+        # Only a year can be longer than its place; it is not cut.
+        place = f"GREATEST({width}, LENGTH({text}))" if width == 4 else str(width)
+        return f"LPAD({text}, {place}, '0')" if is_filled and width > 1 else text
     if token.lower() in ("month", "mon"):
         return _name(token, _MONTHS, f"MONTH({moment})", "month", is_filled)
     if token.lower() in ("day", "dy"):

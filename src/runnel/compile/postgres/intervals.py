@@ -50,6 +50,10 @@ class Interval:
         """All of it in seconds, as PostgreSQL compares intervals."""
         if self.is_difference:
             return self.seconds
+        parts = (self.months, self.days, self.seconds)
+        if all(p.strip("()-").isdigit() for p in parts):
+            months, days, seconds = (int(p.strip("()")) for p in parts)
+            return _number(months * 2592000 + days * 86400 + seconds)
         whole = f"CAST({self.months} AS BIGINT) * 2592000 + CAST({self.days} AS BIGINT) * 86400"
         return f"({whole} + {self.seconds})"
 

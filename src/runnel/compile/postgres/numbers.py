@@ -37,6 +37,10 @@ def integer(value: int, type_: Type) -> Value:
 
 
 def _literal(text: str, type_: Type) -> Value:
+    is_int = type_ == INT4 or (type_ == INT8 and abs(int(text)) >= 2**31)
+    if not is_int:
+        # Spark reads a short number as INT.
+        return Value(f"CAST({text} AS {type_.spark})", type_, constant=text)
     return Value(f"({text})" if text.startswith("-") else text, type_, constant=text)
 
 

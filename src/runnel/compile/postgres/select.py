@@ -97,11 +97,11 @@ def _shown(value: Value) -> Value:
 def _conditions(x: Expressions, node: exp.Select, items: list[Item]) -> str:
     text = ""
     if node.args.get("where") is not None:
-        text += f" WHERE {bare(x.boolean(node.args['where'].this).sql)}"
+        text += f" WHERE {bare(x.condition(node.args['where'].this).sql)}"
     if node.args.get("group") is not None:
         text += f" GROUP BY {_group(x, node.args['group'], items)}"
     if node.args.get("having") is not None:
-        text += f" HAVING {bare(x.boolean(node.args['having'].this).sql)}"
+        text += f" HAVING {bare(x.condition(node.args['having'].this).sql)}"
     return text
 
 
