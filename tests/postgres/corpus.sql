@@ -267,3 +267,7 @@ SELECT id FROM t WHERE NOT (id IN (SELECT t_id FROM u) AND ok) OR id NOT IN (SEL
 SELECT id FROM t WHERE CASE WHEN ok THEN id = ANY (SELECT t_id FROM u) ELSE id IN (SELECT qty FROM u) IS NULL END;
 WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT t.id, r.n FROM t JOIN r ON r.n = t.small;
 SELECT '7'::bigint * 2000000000 AS a, '3'::smallint + 1 AS b, 5::bigint / 2 AS c FROM t WHERE id = 1;
+SELECT id, NULL AS x FROM t UNION ALL SELECT id, qty FROM u;
+SELECT id, lag(id, 1, 0.5) OVER (ORDER BY id) AS l FROM t;
+SELECT DISTINCT lower(name) AS l FROM t ORDER BY l DESC LIMIT 3;
+SELECT id FROM t WHERE id = ANY (SELECT t_id FROM u) OR small <> ALL (SELECT qty FROM u WHERE qty > 2);

@@ -108,3 +108,13 @@ SELECT array_agg(id ORDER BY small, id DESC) FROM t;
 SELECT sum(price) AS total FROM t HAVING total > 1;
 -- refuse: an array of arrays
 SELECT ARRAY[ARRAY[1], ARRAY[2]] FROM t;
+-- refuse: a condition of type text
+SELECT id FROM t WHERE name;
+-- refuse: string_agg() of these types
+SELECT string_agg(id, ',') FROM t;
+-- refuse: LIKE of integer
+SELECT id FROM t WHERE id LIKE '1%';
+-- refuse: numeric where integer is wanted
+SELECT array_append(nums, 1.5) FROM t;
+-- refuse: JSON document
+SELECT (doc::jsonb -> 'in') || (doc::jsonb -> 'in') FROM t;

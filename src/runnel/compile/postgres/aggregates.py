@@ -199,8 +199,8 @@ def _string_agg(call: Call) -> Value:
     """Without ORDER BY any order would do for PostgreSQL; here it is the text's own."""
     if len(call.arguments) != 2 or call.over is not None:
         raise refused("string_agg() in this form", hint="string_agg(text, 'separator')")
-    value, separator = coerce(call.arguments[0], TEXT), coerce(call.arguments[1], TEXT)
-    if value.type != TEXT or separator.constant is None:
+    value, separator = typed(call.arguments[0]), typed(call.arguments[1])
+    if value.type != TEXT or separator.type != TEXT or separator.constant is None:
         raise refused("string_agg() of these types", hint="text, and a constant between")
     keys = [key_text(v, item) for v, item in call.order]
     if not any(v.sql == value.sql for v, _ in call.order):

@@ -7,6 +7,8 @@ from runnel.compile.postgres.types import (
     FLOAT8,
     INT4,
     JSON,
+    MOMENTS,
+    NUMBERS,
     TEXT,
     TIMESTAMP,
     Type,
@@ -32,11 +34,21 @@ def coerce(value: Value, type_: Type) -> Value:
         if value.type.digits == type_.digits or type_.precision < 38:
             return value
         return Value(cast(value.sql, type_), type_)
-    if value.type.is_number and type_.is_number:
-        return Value(cast(value.sql, type_), type_)
     if value.type == type_:
         return value
-    return convert(value, type_)
+    if _is_implied(value.type, type_):
+        return convert(value, type_)
+    raise refused(f"{value.type} where {type_} is wanted", hint=f"cast it: ...::{type_}")
+
+
+def _is_implied(source: Type, wanted: Type) -> bool:
+    """Whether PostgreSQL converts without being asked: to what holds more."""
+    for order in (NUMBERS, MOMENTS):
+        if source.kind in order and wanted.kind in order:
+            return order.index(source.kind) < order.index(wanted.kind)
+    if source.element is not None and wanted.element is not None:
+        return source.element == wanted.element or _is_implied(source.element, wanted.element)
+    return False
 
 
 def as_text(value: Value) -> Value:

@@ -75,10 +75,10 @@ class Expressions:
         return [self.of(node) for node in nodes]
 
     def boolean(self, node: exp.Expr) -> Value:
-        value = coerce(self.of(node), BOOL)
-        if value.type != BOOL:
+        value = self.of(node)
+        if value.type.kind not in ("bool", "unknown"):
             raise refused(f"a condition of type {value.type}", hint="compare it with something")
-        return value
+        return coerce(value, BOOL)
 
     def condition(self, node: exp.Expr, is_sure: bool = True) -> Value:
         """A condition that only has to tell true from the rest: there Spark's IN will do.

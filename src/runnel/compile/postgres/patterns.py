@@ -26,14 +26,12 @@ _BOUND = re.compile(r"\{\d+(?:,\d*)?\}")
 
 def like(value: Value, pattern: Value, escape: str | None, is_blind: bool) -> Value:
     """LIKE or ILIKE; in PostgreSQL an escaped ordinary character stands for itself."""
-    value, pattern = coerce(value, TEXT), coerce(pattern, TEXT)
-    _require_text(value, "LIKE")
+    value, pattern = _require_text(value, "LIKE"), _require_text(pattern, "LIKE")
     shown = pattern.sql
     if pattern.constant is not None:
         shown = text_literal(_like_pattern(pattern.constant, "\\" if escape is None else escape))
     elif escape is not None:
         raise refused("LIKE ... ESCAPE with a pattern that is not constant")
-    _require_text(pattern, "LIKE")
     return Value(f"({value.sql} {'ILIKE' if is_blind else 'LIKE'} {shown})", BOOL)
 
 
@@ -55,8 +53,7 @@ def _like_pattern(pattern: str, escape: str) -> str:
 
 def similar(value: Value, pattern: Value) -> Value:
     """SIMILAR TO: the whole text must match."""
-    value = coerce(value, TEXT)
-    _require_text(value, "SIMILAR TO")
+    value = _require_text(value, "SIMILAR TO")
     if pattern.constant is None:
         raise refused("SIMILAR TO a pattern that is not constant")
     regex = f"(?s)\\A(?:{_similar_pattern(pattern.constant)})\\z"
@@ -86,8 +83,7 @@ def _similar_pattern(pattern: str) -> str:
 
 def matches(value: Value, pattern: Value, is_blind: bool) -> Value:
     """`~` and `~*`."""
-    value = coerce(value, TEXT)
-    _require_text(value, "a regular expression")
+    value = _require_text(value, "a regular expression")
     regex = java_pattern(pattern, "i" if is_blind else "")
     return Value(f"({value.sql} RLIKE {text_literal(regex)})", BOOL)
 
@@ -186,6 +182,7 @@ def require_longest(pattern: str, function: str) -> None:
         )
 
 
-def _require_text(value: Value, where: str) -> None:
-    if value.type.kind != "text":
+def _require_text(value: Value, where: str) -> Value:
+    if value.type.kind not in ("text", "unknown"):
         raise refused(f"{where} of {value.type}", hint="cast it to text")
+    return coerce(value, TEXT)

@@ -12,7 +12,7 @@ from runnel.compile.postgres.ordering import direction
 from runnel.compile.postgres.relation import Columns, Known, Relation
 from runnel.compile.postgres.scope import Scope, folded, write_name
 from runnel.compile.postgres.select import limits, translate_select
-from runnel.compile.postgres.types import Type, common
+from runnel.compile.postgres.types import UNKNOWN, Type, common
 from runnel.compile.postgres.values import Value, cast, refused
 from runnel.errors import InvalidQuery
 
@@ -101,14 +101,25 @@ def _set_operation(node: exp.SetOperation, known: Known, outer: Scope) -> Relati
     if len(left.columns) != len(right.columns):
         raise InvalidQuery("both sides of a set operation must have as many columns")
     word = type(node).__name__.upper()
-    types = [
-        common([a, b], word) for (_, a), (_, b) in zip(left.columns, right.columns, strict=True)
-    ]
+    pairs = zip(_types(node.left, left), _types(node.right, right), strict=True)
+    types = [common([a, b], word) for a, b in pairs]
     columns = tuple((name, type_) for (name, _), type_ in zip(left.columns, types, strict=True))
     sides = [_in_types(side, columns) for side in (left, right)]
     sql = f"({sides[0]}) {word}{'' if node.args.get('distinct') else ' ALL'} ({sides[1]})"
     tail = _tail(node, columns)
     return Relation(f"SELECT * FROM ({sql}) AS q{tail}" if tail else sql, columns)
+
+
+def _types(node: exp.Expr, relation: Relation) -> list[Type]:
+    """The types of a side; a bare NULL takes that of the other."""
+    types = [type_ for _, type_ in relation.columns]
+    shown = node.expressions if isinstance(node, exp.Select) else []
+    if len(shown) == len(types):
+        return [
+            UNKNOWN if isinstance(item.unalias(), exp.Null) else type_
+            for item, type_ in zip(shown, types, strict=True)
+        ]
+    return types
 
 
 def _in_types(side: Relation, columns: Columns) -> str:

@@ -55,7 +55,7 @@ def translate_select(node: exp.Select, known: Known, outer: Scope, query: _Query
         return distinct_on(items, keys, _order(x, node, items, True), body, limits(node))
     word = "SELECT DISTINCT" if node.args.get("distinct") else "SELECT"
     tail = limits(node)
-    order = _order(x, node, items, bool(node.args.get("distinct"))) if tail else []
+    order = _order(x, node, items, False) if tail else []
     ordered = f" ORDER BY {', '.join(order)}" if order else ""
     shown = ", ".join(item.sql for item in items)
     return Relation(f"{word} {shown}{body}{ordered}{tail}", columns)
@@ -139,7 +139,7 @@ def _group_keys(x: Expressions, nodes: list[exp.Expr], items: list[Item]) -> lis
     return keys
 
 
-def _order(x: Expressions, node: exp.Select, items: list[Item], is_distinct: bool) -> list[str]:
+def _order(x: Expressions, node: exp.Select, items: list[Item], is_inside: bool) -> list[str]:
     order = node.args.get("order")
     keys = []
     for item in order.expressions if order is not None else ():
@@ -148,7 +148,7 @@ def _order(x: Expressions, node: exp.Select, items: list[Item], is_distinct: boo
             shown = _at(items, int(item.this.name))
         if shown is None:
             keys.append(key_text(x.of(item.this), item))
-        elif is_distinct:
+        elif is_inside:
             keys.append(key_text(shown.value, item))
         else:
             keys.append(f"{write_name(shown.name)}{direction(item)}")

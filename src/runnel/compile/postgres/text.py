@@ -36,6 +36,8 @@ def concatenate(left: Value, right: Value) -> Value:
 
 
 def _piece(value: Value) -> str:
+    if value.type.kind == "json":
+        raise refused("|| or concat() of a JSON document", hint="use ->> to get text")
     return coerce(value, TEXT).sql if value.type.kind == "unknown" else as_text(value).sql
 
 

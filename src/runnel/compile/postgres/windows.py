@@ -9,7 +9,7 @@ from sqlglot import exp
 from runnel.compile.postgres.aggregates import aggregate, is_aggregate
 from runnel.compile.postgres.casts import coerce, to_int, typed
 from runnel.compile.postgres.ordering import order_list
-from runnel.compile.postgres.types import FLOAT8, INT4, INT8, Type
+from runnel.compile.postgres.types import FLOAT8, INT4, INT8, Type, common
 from runnel.compile.postgres.values import Value, bare, refused
 from runnel.errors import InvalidQuery
 
@@ -59,7 +59,9 @@ def _shift(x: Expressions, name: str, function: exp.Expr, over: str) -> Value:
             raise refused(f"{name}() by a number that is not constant")
         arguments.append(offset.sql)
     if len(rest) > 1:
-        arguments.append(coerce(rest[1], value.type).sql)
+        type_ = common([value.type, rest[1].type], f"{name}()")
+        value = coerce(value, type_)
+        arguments = [bare(value.sql), arguments[1], coerce(rest[1], type_).sql]
     return Value(f"{name.upper()}({', '.join(arguments)}) OVER ({over})", value.type)
 
 
