@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from runnel.compile.postgres.casts import typed
+from runnel.compile.postgres.conditions import condition
 from runnel.compile.postgres.distinct_on import distinct_on
 from runnel.compile.postgres.expressions import Expressions
 from runnel.compile.postgres.from_items import from_clause
@@ -97,11 +98,11 @@ def _shown(value: Value) -> Value:
 def _conditions(x: Expressions, node: exp.Select, items: list[Item]) -> str:
     text = ""
     if node.args.get("where") is not None:
-        text += f" WHERE {bare(x.condition(node.args['where'].this).sql)}"
+        text += f" WHERE {bare(condition(x, node.args['where'].this).sql)}"
     if node.args.get("group") is not None:
         text += f" GROUP BY {_group(x, node.args['group'], items)}"
     if node.args.get("having") is not None:
-        text += f" HAVING {bare(x.condition(node.args['having'].this).sql)}"
+        text += f" HAVING {bare(condition(x, node.args['having'].this).sql)}"
     return text
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from runnel.errors import InvalidQuery
 
 if TYPE_CHECKING:
@@ -44,6 +46,12 @@ def refused(construct: str, *, detail: str | None = None, hint: str | None = Non
         detail=detail,
         hint=hint or "docs/postgres-dialect.md lists what is; or write the query in Spark SQL",
     )
+
+
+def construct(node: exp.Expr) -> str:
+    """A piece of the query, short enough for an error."""
+    shown = node.sql("postgres")
+    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def text_literal(text: str) -> str:
