@@ -78,6 +78,11 @@ class StreamTable:
     def follows_time(self) -> bool:
         return self.resolution is not None and self.resolution.follows_time
 
+    @property
+    def written(self) -> str:
+        """The query as the user wrote it, in whichever dialect."""
+        return self.options.get("query", self.query)
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

@@ -170,6 +170,7 @@ class Explanation(Record):
     readout: str = ""
     sources: tuple[str, ...] = ()
     views: tuple[str, ...] = ()
+    translation: str = ""
 
     def __str__(self) -> str:
         way = "differentially" if self.differentiable else "by full recomputation"
@@ -178,6 +179,7 @@ class Explanation(Record):
         head += [f"hint: {self.hint}"] if self.hint else []
         sections = (
             ("now", self.now),
+            ("in Spark SQL", self.translation),
             ("sources", "\n".join(self.sources)),
             ("through the views", "\n".join(self.views)),
             ("costly", "\n".join(self.costly)),

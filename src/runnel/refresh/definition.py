@@ -127,7 +127,7 @@ def compiled_query(
             raise InvalidQuery(
                 f"the query of {table.name} no longer gives the stored columns",
                 detail="a source's column types changed",
-                hint=f"define it again: ALTER STREAM TABLE {table.name} AS {table.query}",
+                hint=f"define it again: ALTER STREAM TABLE {table.name} AS {table.written}",
             )
         workspace.compiled[table.incarnation] = (table.text, compiled)
     return compiled

@@ -59,7 +59,7 @@ def _other_columns(table: StreamTable, definition: Definition) -> SourceError:
     return SourceError(
         f"the query of {table.name} no longer gives the stored columns",
         detail=detail,
-        hint=f"accept the new columns with ALTER STREAM TABLE {table.name} AS {table.query}",
+        hint=f"accept the new columns with ALTER STREAM TABLE {table.name} AS {table.written}",
     )
 
 
