@@ -164,13 +164,13 @@ class _Group:
         return with_arguments(node.copy(), self.rewrite)
 
     def _call(self, node: exp.Expr) -> int:
+        form = call_form(node)
         read = {marked(column) for column in node.find_all(exp.Column)}
         if read and not read & self.own:
             raise NotDifferentiable(
-                f"the aggregate function {node.sql('spark')} over columns of the outer query",
+                f"the aggregate function {form.function}() over columns of the outer query",
                 hint="compute it in a subquery in FROM of the outer query",
             )
-        form = call_form(node)
         call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
         if call not in self.calls:
             self.calls.append(call)
