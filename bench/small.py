@@ -77,6 +77,7 @@ def epochs(lake: Lake, folder: Path, rows: int) -> dict[str, float]:
         trace.append(spark, frame, epoch, {}, rows_hint=rows // 1000)
         if trace.small_files(epoch) >= MANY_FILES:
             trace.merge(spark)
+    _reading(spark, trace)  # Warms the JVM up, which would count against the first one only.
     before = _reading(spark, trace)
     trace.compact(spark, 2 + EPOCHS)
     after = _reading(spark, trace)

@@ -11,6 +11,7 @@ class RunnelError(Exception):
 
     code = "RUNNEL_ERROR"
     retryable = False
+    place: str | None = None
 
     def __init__(self, primary: str, *, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(primary)
@@ -20,6 +21,8 @@ class RunnelError(Exception):
 
     def __str__(self) -> str:
         lines = [self.primary]
+        if self.place:
+            lines.append(f"at: {self.place}")
         if self.detail:
             lines.append(f"detail: {self.detail}")
         if self.hint:
@@ -28,9 +31,13 @@ class RunnelError(Exception):
 
 
 class UserError(RunnelError):
-    """The statement, query or argument given by the user is wrong."""
+    """The statement, query or argument given by the user is wrong.
+
+    `span` is where in the text, from character to character, `place` the same in words.
+    """
 
     code = "USER_ERROR"
+    span: tuple[int, int] | None = None
 
 
 class InvalidQuery(UserError):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from runnel.catalog import Attempt
 from runnel.model.refresh import Outcome, RefreshAction
 from runnel.refresh.cost import model_differential, model_full, predict
 
 
-def attempt(action: RefreshAction, seconds: float, model: float) -> Attempt:
+def attempt(action: RefreshAction, seconds: float, model: float, rows: int = 0) -> Attempt:
     now = datetime.now(UTC)
     return Attempt(
         id=1, table_id="t", table_name="t", started_at=now, finished_at=now, outcome=Outcome.OK,
-        action=action, reason="", rows_inserted=0, rows_deleted=0, change_rows=0, seconds=seconds,
+        action=action, reason="", rows_inserted=0, rows_deleted=0, change_rows=rows, seconds=seconds,
         phases={}, predicted={"model": model}, data_timestamp=now, frontier=None, epoch=1,
         error=None, error_code=None, owner="me",
     )  # fmt: skip
@@ -33,8 +35,24 @@ def test_measurements_correct_both_ways() -> None:
     ]
     prediction = predict(100, 1_000_000, history)
     assert prediction.is_measured
-    assert prediction.differential == 2.0 * model_differential(100, 1_000_000)
+    assert prediction.differential == pytest.approx(2.0 * model_differential(100, 1_000_000), 0.01)
     assert prediction.full == 0.5 * model_full(1_000_000)
+
+
+def test_slow_small_changes_do_not_make_large_ones_dear() -> None:
+    total, few, many = 10_000_000, 1_000, 1_000_000
+    history = [
+        attempt(RefreshAction.DIFFERENTIAL, 2.5, model_differential(few, total), few),
+        attempt(RefreshAction.FULL, 12.0, model_full(total)),
+    ]
+    prediction = predict(many, total, history)
+    assert 7 < prediction.differential < 10 < prediction.full
+
+
+def test_large_changes_tell_what_a_row_costs() -> None:
+    total, many = 10_000_000, 1_000_000
+    quick = attempt(RefreshAction.DIFFERENTIAL, 2.0, model_differential(many, total), many)
+    assert predict(2 * many, total, [quick]).differential < 5
 
 
 def test_a_slow_differential_is_tried_again_after_a_while() -> None:

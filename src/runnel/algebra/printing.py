@@ -23,12 +23,13 @@ from runnel.algebra.nodes import (
 
 def print_tree(node: Node, indent: int = 0) -> str:
     """One line for each node, children below their parent."""
-    lines = ["  " * indent + _label(node)]
+    lines = ["  " * indent + label(node)]
     lines.extend(print_tree(child, indent + 1) for child in node.inputs)
     return "\n".join(lines)
 
 
-def _label(node: Node) -> str:
+def label(node: Node) -> str:
+    """One node in words."""
     match node:
         case Scan():
             pairs = zip(node.columns, node.names, strict=True)

@@ -16,6 +16,7 @@ from runnel.compile.joins import join_relations
 from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
 from runnel.compile.ordering import is_limited, limit_relation
 from runnel.compile.pivot import pivoted, refuse_pivot_of_the_last
+from runnel.compile.places import at
 from runnel.compile.program import weight_of
 from runnel.compile.relation import Relation
 from runnel.compile.rewrites.ties import Ties
@@ -58,6 +59,10 @@ class Builder:
         return Column(f"a{next(self.numbers)}", type_)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+        with at(node):
+            return self._query(node, ctes)
+
+    def _query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
         refuse_other_clauses(node)
         ctes = self.with_(node, ctes)
         match node:
@@ -88,6 +93,10 @@ class Builder:
         return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), []
 
     def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+        with at(node):
+            return self._from_item(node, ctes)
+
+    def _from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
         refuse_other_clauses(node)
         if node.args.get("joins"):
             first = node.copy()

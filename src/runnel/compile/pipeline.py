@@ -19,6 +19,7 @@ from runnel.compile.normalize.merge_projects import merge_projects
 from runnel.compile.normalize.prune_columns import prune_columns
 from runnel.compile.normalize.push_filters import push_filters
 from runnel.compile.parse import parse
+from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
 from runnel.compile.rewrites.determinism import make_deterministic, written
@@ -27,7 +28,7 @@ from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
-from runnel.errors import InvalidQuery
+from runnel.errors import InvalidQuery, UserError
 from runnel.model.columns import WEIGHT, Column, Layout
 
 PASSES = (
@@ -94,7 +95,11 @@ def compile_query(
     syntax = expand_named_windows(syntax)
     number_places(syntax)
     builder = Builder({s.key: s for s in sources}, typer)
-    relation = builder.query(syntax, {})
+    try:
+        relation = builder.query(syntax, {})
+    except UserError as error:
+        point(error, query)
+        raise
     tree = relation.node
     outputs = tuple(column for _, column in relation.outputs)
     called = tuple(names) if names is not None else _default_names(relation.outputs)

@@ -125,7 +125,7 @@ def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -
     found = scope.resolve(parts)
     if found is not None:
         resolved, fields = found
-        node: exp.Expr = mark(resolved.name)
+        node: exp.Expr = _mark_at(resolved.name, column)
         for field in fields:
             node = exp.Dot(this=node, expression=exp.Identifier(this=field, quoted=True))
         return node
@@ -135,6 +135,15 @@ def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -
             alias = exp.Dot(this=alias, expression=exp.Identifier(this=field, quoted=True))
         return exp.Paren(this=alias) if not isinstance(alias, exp.Column) else alias
     raise InvalidQuery(f"column {'.'.join(parts)} is not found in the FROM clause")
+
+
+def _mark_at(name: str, column: exp.Column) -> exp.Column:
+    """A mark that knows where the column stood in the text."""
+    made = mark(name)
+    places = [part.meta for part in column.parts if "start" in part.meta]
+    if places:
+        made.this.meta.update(start=places[0]["start"], end=places[-1]["end"])
+    return made
 
 
 def function_name(node: exp.Expr) -> str | None:

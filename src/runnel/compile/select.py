@@ -14,6 +14,7 @@ from runnel.compile.grouping import build_grouping, is_grouped
 from runnel.compile.laterals import lateral_view
 from runnel.compile.lifting import fill, lift
 from runnel.compile.ordering import Ordering, is_limited
+from runnel.compile.places import at
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import column_type, conjuncts, mark, marked, resolve, to_scalar
 from runnel.compile.scope import Scope
@@ -203,7 +204,8 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
         if (star := _star(node)) is not None:
             items.extend(_expand(star, node, scope))
             continue
-        expression = resolve(node.unalias(), scope, aliases, with_windows=True)
+        with at(node):
+            expression = resolve(node.unalias(), scope, aliases, with_windows=True)
         name = node.alias or (node.name if isinstance(node, (exp.Column, exp.Dot)) else None)
         items.append(SelectItem(name, expression))
         if node.alias:

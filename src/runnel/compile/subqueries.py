@@ -15,6 +15,7 @@ from sqlglot import exp
 from runnel.algebra.nodes import Filter, Node, Project, SemiJoin, UnionAll
 from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile.lifting import fill, is_in_subquery, lift
+from runnel.compile.places import at
 from runnel.compile.scalars import conjuncts, mark, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -34,8 +35,9 @@ def filter_by(
         test, is_negated = _without_not(conjunct)
         if is_membership(test):
             tests.append((test, is_negated))
-        else:
-            lifted, pending = lift(conjunct)
+            continue
+        lifted, pending = lift(conjunct)
+        with at(conjunct):
             node, columns = attach_all(builder, node, scope, pending, ctes)
             plain.append(resolve(fill(lifted, columns), scope))
     own = {c.name for c in node.columns}

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall
 from runnel.algebra.scalar import Scalar
+from runnel.compile.places import at
 from runnel.compile.scalars import column_type, function_name, mark, to_scalar
 from runnel.compile.typing import is_orderable
 from runnel.errors import NotDifferentiable
@@ -46,7 +47,10 @@ def attach_windows(
     ties = list(dict.fromkeys(n for e in expressions for n in to_scalar(e).columns))
     places = [w for e in expressions for w in _windows(e)]
     attached = _Attached(builder, node, ties, spell)
-    columns = {w: attached.add(w, [p for p in places if p == w]) for w in windows}
+    columns: dict[exp.Window, Column] = {}
+    for window in windows:
+        with at(window):
+            columns[window] = attached.add(window, [p for p in places if p == window])
     return attached.node, [_replaced(e, columns) for e in expressions]
 
 

@@ -150,12 +150,20 @@ class CompactResult(Record):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Record):
-    """How a query would be, or is, kept up to date."""
+    """How a query would be, or is, kept up to date.
+
+    `tree` names the law of each operator, `costly` those that look at more than the change, `now`
+    what a refresh would do at this moment; `place` and `hint` belong to a refused construct.
+    """
 
     name: str | None
     mode: RefreshMode
     differentiable: bool
     reason: str
+    place: str | None = None
+    hint: str | None = None
+    now: str = ""
+    costly: tuple[str, ...] = ()
     tree: str = ""
     program: str = ""
     readout: str = ""
@@ -163,15 +171,19 @@ class Explanation(Record):
 
     def __str__(self) -> str:
         way = "differentially" if self.differentiable else "by full recomputation"
-        head = f"{self.name or 'query'} ({self.mode}): maintained {way}\n{self.reason}"
+        head = [f"{self.name or 'query'} ({self.mode}): maintained {way}", self.reason]
+        head += [f"at: {self.place}"] if self.place else []
+        head += [f"hint: {self.hint}"] if self.hint else []
         sections = (
+            ("now", self.now),
             ("sources", "\n".join(self.sources)),
+            ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
             ("change program", self.program),
             ("readout", self.readout),
         )
         return "\n\n".join(
-            [head, *(f"{title}\n{_indent(text)}" for title, text in sections if text)]
+            ["\n".join(head), *(f"{title}\n{_indent(text)}" for title, text in sections if text)]
         )
 
 

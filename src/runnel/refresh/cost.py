@@ -34,31 +34,59 @@ def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Pr
     """Model both ways; each is scaled by the median of actual / modelled of recent refreshes."""
     # Only the newest few: one slow sample must not keep the other way away for ever.
     attempts = list(history)[:_WINDOW]
-    differential, measured_d = _scale(attempts, RefreshAction.DIFFERENTIAL)
-    full, measured_f = _scale(attempts, RefreshAction.FULL)
+    full, measured_f = _scale(attempts)
+    base, rows, measured_d = _differential_scales(attempts, full)
     if not measured_d:
-        differential = full
+        base = rows = full
     elif not measured_f:
-        full = differential
+        full = base
     return Prediction(
-        differential * model_differential(change_rows, total_rows),
+        base * model_base(total_rows) + rows * model_rows(change_rows),
         full * model_full(total_rows),
         measured_d and measured_f,
     )
 
 
 def model_differential(change_rows: int, total_rows: int) -> float:
-    return _FIXED + change_rows / _ROWS_PER_SECOND_CHANGE + total_rows / _ROWS_PER_SECOND_SCAN
+    return model_base(total_rows) + model_rows(change_rows)
+
+
+def model_base(total_rows: int) -> float:
+    """What a differential refresh costs however little changed."""
+    return _FIXED + total_rows / _ROWS_PER_SECOND_SCAN
+
+
+def model_rows(change_rows: int) -> float:
+    return change_rows / _ROWS_PER_SECOND_CHANGE
 
 
 def model_full(total_rows: int) -> float:
     return _FIXED + total_rows / _ROWS_PER_SECOND_FULL
 
 
-def _scale(attempts: list[Attempt], action: RefreshAction) -> tuple[float, bool]:
-    ratios = [
-        a.seconds / a.predicted["model"]
+def _scale(attempts: list[Attempt]) -> tuple[float, bool]:
+    ratios = [s / m for s, m, _ in _samples(attempts, RefreshAction.FULL)]
+    return (median(ratios), True) if ratios else (1.0, False)
+
+
+def _differential_scales(attempts: list[Attempt], full: float) -> tuple[float, float, bool]:
+    """Scales of the fixed part and of the changed rows.
+
+    Refreshes of few rows tell nothing about the second: slow ones must not be multiplied by rows.
+    """
+    samples = _samples(attempts, RefreshAction.DIFFERENTIAL)
+    if not samples:
+        return 1.0, 1.0, False
+    many = [s / m for s, m, rows in samples if rows > m - rows]
+    per_row = median(many) if many else min(1.0, full)
+    base = [max(s - per_row * rows, s / 10) / (m - rows) for s, m, rows in samples]
+    return median(base), per_row, True
+
+
+def _samples(attempts: list[Attempt], action: RefreshAction) -> list[tuple[float, float, float]]:
+    """Seconds, modelled seconds, and those of them that are for the changed rows."""
+    return [
+        (a.seconds, a.predicted["model"], model_rows(a.change_rows or 0))
         for a in attempts
         if a.action is action and a.seconds and a.predicted.get("model")
     ][:_RECENT]
-    return (median(ratios), True) if ratios else (1.0, False)

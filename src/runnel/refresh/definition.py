@@ -170,11 +170,13 @@ def _compile(
         compiled = compile_query(query, schemas, SparkTyper(spark), [c.name for c in columns])
     except InvalidQuery as error:
         # Spark has accepted it: what is not understood is our reading of it.
-        raise NotDifferentiable(
+        refusal = NotDifferentiable(
             f"something in this query ({error.primary})",
             detail=error.detail,
             hint="use refresh mode FULL or AUTO, or write it in another way",
-        ) from error
+        )
+        refusal.place = error.place
+        raise refusal from error
     _check_types(compiled, columns)
     return compiled
 

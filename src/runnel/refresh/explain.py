@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from runnel.algebra.printing import print_tree
+from dataclasses import replace
+
 from runnel.catalog import StreamTable
+from runnel.compile.explaining import costly, explained_tree
+from runnel.errors import RunnelError
+from runnel.model.columns import Layout
 from runnel.model.refresh import RefreshMode
 from runnel.model.results import Explanation
 from runnel.refresh.definition import Definition, define
+from runnel.refresh.pins import Pins
+from runnel.refresh.plan import plan_refresh
 from runnel.refresh.workspace import Workspace
 
 
 def explain_table(workspace: Workspace, table: StreamTable) -> Explanation:
     with workspace.worker(table.settings, adaptive=True) as spark:
         definition = define(workspace, spark, table.query)
-    return _explain(definition, str(table.name), table.mode)
+    told = _explain(definition, str(table.name), table.mode)
+    return replace(told, now=_now(workspace, table))
 
 
 def explain_query(
@@ -24,25 +31,45 @@ def explain_query(
     return _explain(definition, None, mode)
 
 
+def _now(workspace: Workspace, table: StreamTable) -> str:
+    """What a refresh of this table alone would do, without doing it."""
+    try:
+        frontier = Pins(workspace).frontier(table.sources)
+        plan = plan_refresh(workspace, table, frontier)
+    except RunnelError as error:
+        return f"a refresh would fail: {error.primary}"
+    costs = [f"{way} {plan.predicted[way]:.1f} s" for way in ("differential", "full")
+             if way in plan.predicted]  # fmt: skip
+    said = "predicted" in plan.reason
+    return f"{plan.action}: {plan.reason}" + (
+        f" ({', '.join(costs)} predicted)" if costs and not said else ""
+    )
+
+
 def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Explanation:
     sources = tuple(
         f"{s.name} ({s.kind}): {', '.join(s.columns) or 'no columns'}" for s in definition.sources
     )
-    compiled = definition.compiled
+    compiled, refusal = definition.compiled, definition.refusal
     if compiled is None:
-        return Explanation(name, mode, False, definition.not_differential or "", sources=sources)
-    layout = compiled.layout
-    shown = ", ".join(f"{sql} AS {column.name}" for column, sql in layout.visible)
-    readout = f"SELECT {shown} FROM trace"
-    if layout.visible_when is not None:
-        readout += f" WHERE {layout.visible_when}"
+        return Explanation(
+            name, mode, False, definition.not_differential or "", sources=sources,
+            place=refusal.place if refusal else None, hint=refusal.hint if refusal else None,
+        )  # fmt: skip
     return Explanation(
         name,
         mode,
         mode is not RefreshMode.FULL,
         "every operator has a law",
-        tree=print_tree(compiled.tree),
+        costly=costly(compiled.tree, compiled.root),
+        tree=explained_tree(compiled.tree, compiled.root),
         program=str(compiled.program(frozenset(compiled.kinds))),
-        readout=readout,
+        readout=_readout(compiled.layout),
         sources=sources,
     )
+
+
+def _readout(layout: Layout) -> str:
+    shown = ", ".join(f"{sql} AS {column.name}" for column, sql in layout.visible)
+    where = f" WHERE {layout.visible_when}" if layout.visible_when is not None else ""
+    return f"SELECT {shown} FROM trace{where}"

@@ -1,0 +1,1 @@
+"""Nexmark: queries over an auction site's persons, auctions and bids, kept as stream tables."""

@@ -1,0 +1,1 @@
+SELECT auction, bidder, price, at, extra FROM bid

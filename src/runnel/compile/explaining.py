@@ -1,0 +1,122 @@
+"""The operator tree with the law each operator uses, and what is dear about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runnel.algebra.nodes import (
+    Aggregate,
+    Filter,
+    Generate,
+    InnerJoin,
+    Node,
+    OneRow,
+    OuterJoin,
+    Project,
+    Repeat,
+    Scan,
+    SemiJoin,
+    TopK,
+    UnionAll,
+    Window,
+    walk,
+)
+from runnel.algebra.printing import label
+from runnel.compile.differentiate.state import Kind, state_of
+from runnel.compile.root import Root
+
+_EVERY_ROW = "every change evaluates all of its rows again"
+
+
+def explained_tree(tree: Node, root: Root) -> str:
+    """One line for each operator, with its law."""
+    return "\n".join(_lines(tree, root, 0))
+
+
+def costly(tree: Node, root: Root) -> tuple[str, ...]:
+    """Operators whose refresh does not cost in proportion to the change, and why."""
+    return tuple(f"{label(node)}: {why}" for node in walk(tree) if (why := _why(node, root)))
+
+
+def _lines(node: Node, root: Root, depth: int) -> Iterator[str]:
+    yield f"{'  ' * depth}{label(node)} -- {_law(node, root)}"
+    for child in node.inputs:
+        yield from _lines(child, root, depth + 1)
+
+
+def _law(node: Node, root: Root) -> str:
+    match node:
+        case Scan():
+            return "the change is read, netted"
+        case Project() | Filter() | Repeat() | Generate() | UnionAll():
+            return "row by row"
+        case InnerJoin():
+            return "one term for each input that changed"
+        case OuterJoin():
+            return "the inner join, and rows that gain or lose their only partner"
+        case SemiJoin():
+            return "rows whose partners came or went"
+        case Aggregate():
+            return _aggregate_law(node, root)
+        case Window():
+            return "touched partitions, before and after"
+        case TopK():
+            if root.top is not None and root.top.node is node:
+                return "the stored first rows and the change"
+            return "both ends evaluated"
+        case OneRow():
+            return "never changes"
+
+
+def _aggregate_law(node: Aggregate, root: Root) -> str:
+    if not _is_stored(node, root):
+        return "touched groups, before and after"
+    kinds = {column.kind for column in state_of(node).columns}
+    if Kind.VALUE in kinds:
+        return "touched groups recomputed"
+    if Kind.EXTREME in kinds:
+        return "stored state plus the change; a group that loses its extreme is recomputed"
+    return "stored state plus the change"
+
+
+def _is_stored(node: Aggregate, root: Root) -> bool:
+    inner = root.top.rows if root.top is not None else root
+    return inner.state is not None and inner.node is node
+
+
+def _why(node: Node, root: Root) -> str | None:
+    match node:
+        case Window() if not node.partition:
+            return f"without PARTITION BY {_EVERY_ROW}"
+        case TopK() if root.top is None or root.top.node is not node:
+            return f"below another operator {_EVERY_ROW}"
+        case Aggregate() if not node.keys and not _is_stored(node, root):
+            return f"without GROUP BY below another operator {_EVERY_ROW}"
+        case InnerJoin() if _has_loose_input(node):
+            return "no condition ties one input to the others, so a changed row meets all of it"
+        case _:
+            return None
+
+
+def _has_loose_input(node: InnerJoin) -> bool:
+    """Whether the join graph falls apart; a single row is no reason to worry."""
+    names = [{c.name for c in child.columns} for child in node.inputs if not _is_single(child)]
+    if len(names) < 2:
+        return False
+    reached = names[0]
+    waiting = names[1:]
+    while waiting:
+        tied = [
+            n for n in waiting if any(c.reads & n and c.reads & reached for c in node.conjuncts)
+        ]
+        if not tied:
+            return True
+        waiting = [n for n in waiting if n not in tied]
+        reached = reached.union(*tied)
+    return False
+
+
+def _is_single(node: Node) -> bool:
+    while isinstance(node, Project):
+        node = node.input
+    return isinstance(node, OneRow) or (isinstance(node, Aggregate) and node.is_global)

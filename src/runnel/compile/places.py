@@ -1,0 +1,61 @@
+"""Where in the user's text a construct stands, so that a refusal can point at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlglot import exp
+
+from runnel.errors import UserError
+
+_LONGEST = 60
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """What is refused inside is refused here, unless it is known more exactly."""
+    try:
+        yield
+    except UserError as error:
+        if error.span is None:
+            error.span = _span(node)
+        raise
+
+
+def point(error: UserError, query: str) -> None:
+    """Say where in the text the construct stands, if that is known."""
+    if error.span is None or error.place is not None:
+        return
+    # The parser counts from the first character that is not blank.
+    blank = len(query) - len(query.lstrip())
+    start, end = _widened(query, *(blank + position for position in error.span))
+    before = query[:start]
+    line, column = before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+    found = " ".join(query[start : end + 1].split())
+    shown = found if len(found) <= _LONGEST else f"{found[: _LONGEST - 3]}..."
+    error.place = f"line {line}, column {column}: {shown}"
+
+
+def _widened(query: str, start: int, end: int) -> tuple[int, int]:
+    """The span with its parentheses closed, and the function's name before the first of them."""
+    depth = lowest = 0
+    for character in query[start : end + 1]:
+        depth += (character == "(") - (character == ")")
+        lowest = min(lowest, depth)
+    for _ in range(-lowest):
+        start = max(query.rfind("(", 0, start), 0)
+        while start > 0 and (query[start - 1].isalnum() or query[start - 1] == "_"):
+            start -= 1
+    for _ in range(depth - lowest):
+        closing = query.find(")", end + 1)
+        end = closing if closing >= 0 else end
+    return start, end
+
+
+def _span(node: exp.Expr) -> tuple[int, int] | None:
+    """From the first to the last name in it: only names know their place."""
+    known = [n.meta for n in node.walk() if "start" in n.meta]
+    if not known:
+        return None
+    return min(m["start"] for m in known), max(m["end"] for m in known)
