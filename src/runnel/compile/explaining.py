@@ -111,7 +111,7 @@ def _why(node: Node, root: Root) -> str | None:
 
 
 def _has_loose_input(node: InnerJoin) -> bool:
-    """Whether the join graph falls apart; a single row is no reason to worry."""
+    """Whether the join graph falls apart; a single row or constants are no reason to worry."""
     names = [{c.name for c in child.columns} for child in node.inputs if not _is_single(child)]
     if len(names) < 2:
         return False
@@ -131,4 +131,6 @@ def _has_loose_input(node: InnerJoin) -> bool:
 def _is_single(node: Node) -> bool:
     while isinstance(node, Project):
         node = node.input
-    return isinstance(node, OneRow) or (isinstance(node, Aggregate) and node.is_global)
+    if isinstance(node, Aggregate):
+        return node.is_global
+    return not any(isinstance(n, Scan) for n in walk(node))

@@ -13,6 +13,7 @@ from runnel.algebra.scalar import Scalar
 from runnel.compile.aggregates import AROUND, call_form, is_aggregate
 from runnel.compile.grouping_sets import KeySets, expand, grouping_value, key_sets
 from runnel.compile.lifting import fill, is_slot, with_arguments
+from runnel.compile.places import at
 from runnel.compile.scalars import mark, marked, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.compile.typing import is_comparable
@@ -164,13 +165,14 @@ class _Group:
         return with_arguments(node.copy(), self.rewrite)
 
     def _call(self, node: exp.Expr) -> int:
-        form = call_form(node)
-        read = {marked(column) for column in node.find_all(exp.Column)}
-        if read and not read & self.own:
-            raise NotDifferentiable(
-                f"the aggregate function {form.function}() over columns of the outer query",
-                hint="compute it in a subquery in FROM of the outer query",
-            )
+        with at(node):
+            form = call_form(node)
+            read = {marked(column) for column in node.find_all(exp.Column)}
+            if read and not read & self.own:
+                raise NotDifferentiable(
+                    f"the aggregate function {form.function}() over columns of the outer query",
+                    hint="compute it in a subquery in FROM of the outer query",
+                )
         call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
         if call not in self.calls:
             self.calls.append(call)

@@ -176,7 +176,8 @@ def _is_open(window: exp.Window) -> bool:
             detail="which rows come first is open",
             hint="add ORDER BY to the window",
         )
-    if (is_list or name in _POSITIONAL) and not is_rows and not _is_first(window, name):
+    by_place = is_list or name in _POSITIONAL
+    if by_place and not is_rows and not _is_first(window, name or ""):
         raise NotDifferentiable(
             f"{window_function(window).sql('spark')} OVER (...) with a RANGE frame",
             detail="which of the rows that tie comes first or last is open",

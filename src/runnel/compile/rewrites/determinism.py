@@ -12,8 +12,9 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
+from runnel.compile.places import point
 from runnel.compile.rewrites.ordered_aggregates import order_aggregates
-from runnel.errors import InvalidQuery
+from runnel.errors import InvalidQuery, UserError
 
 # Each takes the tree and returns it, or a copy that it has changed.
 PASSES: tuple[Callable[[exp.Query], exp.Query], ...] = (order_aggregates,)
@@ -29,7 +30,11 @@ def make_deterministic(tree: exp.Query) -> exp.Query:
 def deterministic_text(query: str) -> str | None:
     """The text of the query with every choice made, or None when the user's own will do."""
     tree = parse(query)
-    made = make_deterministic(tree)
+    try:
+        made = make_deterministic(tree)
+    except UserError as error:
+        point(error, query)
+        raise
     return written(made) if made is not tree else None
 
 

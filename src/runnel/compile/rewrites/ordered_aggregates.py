@@ -11,6 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from runnel.compile.aggregates import AROUND, WAYS, Way, spark_name
+from runnel.compile.places import at
 from runnel.errors import InvalidQuery
 
 _COLLECTIONS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
@@ -35,7 +36,8 @@ def _order(node: exp.Expr) -> bool:
         return _choose_mode(node)
     name = spark_name(node)
     if WAYS.get(name) is Way.INVALID and not _is_windowed(_call(node)):
-        raise _no_order(name)
+        with at(node):
+            raise _no_order(name)
     if name in ("max_by", "min_by"):
         return _break_ties(node)
     if name in ("listagg", "string_agg"):
