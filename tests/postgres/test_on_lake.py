@@ -33,7 +33,9 @@ def lake(spark: SparkSession, lake_folder: Path, clean_names: None) -> Iterator[
 
 
 def test_is_kept_differentially_and_shown_as_written(lake: runnel.api.Lake) -> None:
-    status = lake.create_stream_table("by_name", _BY_NAME, dialect="postgres")
+    status = lake.create_stream_table(
+        "by_name", _BY_NAME, dialect="postgres", refresh_mode="DIFFERENTIAL"
+    )
     assert status.query == _BY_NAME
     assert _rows(lake, "by_name") == [("a", Decimal("6.665"), 1, 3), ("b", None, 0, None)]
     lake.sql("INSERT INTO sales VALUES (4, 'a', 7, 9000000000000000000), (5, 'b', 1, 1)")
@@ -63,7 +65,7 @@ def test_explain_shows_the_translation(lake: runnel.api.Lake) -> None:
 
 
 def test_reads_stream_tables_too(lake: runnel.api.Lake) -> None:
-    lake.create_stream_table("by_name", _BY_NAME, dialect="postgres")
+    lake.create_stream_table("by_name", _BY_NAME, dialect="postgres", refresh_mode="DIFFERENTIAL")
     lake.create_stream_table("n", "SELECT sum(n) / 2 AS s FROM by_name", dialect="postgres")
     assert _rows(lake, "n") == [(Decimal("0.5"),)]
 

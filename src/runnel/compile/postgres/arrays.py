@@ -118,7 +118,8 @@ def contains(left: Value, right: Value) -> Value:
     """`@>`: every element of the right is in the left; NULL is in nothing."""
     left, right = _pair("@>", left, right)
     inside = f"COALESCE(ARRAY_CONTAINS({left.sql}, y), FALSE)"
-    return Value(f"(NOT ARRAY_CONTAINS(TRANSFORM({right.sql}, y -> {inside}), FALSE))", BOOL)
+    every = f"NOT ARRAY_CONTAINS(TRANSFORM({right.sql}, y -> {inside}), FALSE)"
+    return Value(f"CASE WHEN {left.sql} IS NOT NULL THEN {every} END", BOOL)
 
 
 def overlaps(left: Value, right: Value) -> Value:

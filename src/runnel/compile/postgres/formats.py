@@ -84,7 +84,8 @@ def _name(token: str, names: list[str], number: str, long: str, is_filled: bool)
         shown = [name.upper() if token.isupper() else name.lower() for name in shown]
     if is_long and is_filled:
         shown = [name.ljust(9) for name in shown]
-    return f"ELEMENT_AT(ARRAY({', '.join(text_literal(n) for n in shown)}), {number})"
+    cases = " ".join(f"WHEN {n} THEN {text_literal(name)}" for n, name in enumerate(shown, 1))
+    return f"CASE {number} {cases} END"
 
 
 def reading_pattern(pattern: str, function: str) -> str:
