@@ -27,7 +27,11 @@ _ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "8"))
 def test_in_memory(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:
     session = worker_session(spark, {}, adaptive=False)
     tally = run_cases(
-        _IN_MEMORY, (0, 2), lambda made, tally: check_on_spark(session, made, tally), shrinks=False
+        _IN_MEMORY,
+        (0, 2),
+        lambda made, tally: check_on_spark(session, made, tally),
+        shrinks=False,
+        for_spark=True,
     )
     record_property("tally", str(tally))
 
@@ -40,6 +44,10 @@ def test_on_the_lake(
 ) -> None:
     with runnel.connect(tmp_path / "lake", spark=spark) as lake:
         tally = run_cases(
-            _ON_LAKE, (0, 2), lambda made, tally: check_on_lake(lake, made, tally), shrinks=False
+            _ON_LAKE,
+            (0, 2),
+            lambda made, tally: check_on_lake(lake, made, tally),
+            shrinks=False,
+            for_spark=True,
         )
     record_property("tally", str(tally))

@@ -67,10 +67,10 @@ class Tally:
         )
 
 
-def case(dice: Dice, depth: int, max_rounds: int = 2) -> Case:
+def case(dice: Dice, depth: int, max_rounds: int = 2, *, for_spark: bool = False) -> Case:
     """Make a case."""
     sources = tables(dice)
-    writer = Writer(dice, sources)
+    writer = Writer(dice, sources, for_spark)
     query = whole_query(writer, depth)
     used = [t for t in sources if f"{t.name} " in query.text.lower()]
     count = dice.number(1, max_rounds)

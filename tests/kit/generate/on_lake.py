@@ -11,7 +11,7 @@ from kit.generate.cases import Case, Tally
 from kit.lake_backend import LakeBackend
 from kit.step import Change, TableSpec
 from runnel.api import Lake
-from runnel.errors import NotDifferentiable
+from runnel.errors import InvalidQuery, NotDifferentiable
 
 
 def check_on_lake(lake: Lake, made: Case, tally: Tally) -> bool:
@@ -25,6 +25,9 @@ def check_on_lake(lake: Lake, made: Case, tally: Tally) -> bool:
             backend.create_stream_table(made.query)
         except NotDifferentiable as error:
             tally.refuse(error.construct)
+            return False
+        except InvalidQuery as error:
+            tally.refuse(error.primary)
             return False
         for number in range(1, len(made.rounds) + 1):
             tally.moved += _round(backend, made, number)

@@ -20,6 +20,7 @@ def run_cases(
     check: Callable[[Case, Tally], bool],
     *,
     shrinks: bool = True,
+    for_spark: bool = False,
 ) -> Tally:
     """Run `check` on generated cases nested so deep; fails when fewer were checked than asked for."""
     tally = Tally()
@@ -32,7 +33,7 @@ def run_cases(
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
     )
-    @given(_cases(*depths))
+    @given(_cases(*depths, for_spark))
     def run(made: Case) -> None:
         if not check(made, tally):
             reject()
@@ -46,6 +47,6 @@ def run_cases(
 
 
 @st.composite
-def _cases(draw: Callable[..., int], low: int, high: int) -> Case:
+def _cases(draw: Callable[..., int], low: int, high: int, for_spark: bool) -> Case:
     depth = low if low == high else draw(st.integers(low, high))
-    return case(Draws(draw), depth)
+    return case(Draws(draw), depth, for_spark=for_spark)

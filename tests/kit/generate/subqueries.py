@@ -86,7 +86,9 @@ def _where(writer: Writer, own: list[Visible], outer: list[Visible], depth: int,
     if writer.chance(30):
         where.append(predicate(writer.dice, own))
     if depth > 0 and outer and writer.chance(20):
-        where.append(subquery_test(writer, own + outer, depth - 1, query))
+        # Spark resolves no reference that reaches over a query.
+        sight = own if writer.for_spark else own + outer
+        where.append(subquery_test(writer, sight, depth - 1, query))
     return f" WHERE {' AND '.join(f'({w})' for w in where)}" if where else ""
 
 
@@ -116,6 +118,7 @@ def _aggregate(
 ) -> tuple[str, str, int]:
     column = pick(writer.dice, own)
     if column.family in _COUNTED or writer.chance(40):
-        added = next((f" + {c.text}" for c in outer if c.family == INT and writer.chance(20)), "")
-        return f"COUNT({writer.pick('*', column.text)}){added}", INT, 0
+        added = [c.text for c in outer if c.family == INT and not writer.for_spark]
+        more = f" + {pick(writer.dice, added)}" if added and writer.chance(20) else ""
+        return f"COUNT({writer.pick('*', column.text)}){more}", INT, 0
     return f"{writer.pick('MAX', 'MIN')}({column.text})", column.family, column.scale

@@ -40,10 +40,14 @@ class Item:
 
 @dataclass
 class Writer:
-    """The state of writing one query. `scales` collects the scale of every decimal column by name."""
+    """The state of writing one query. `scales` collects the scale of every decimal column by name.
+
+    `for_spark`: only what Spark itself can run.
+    """
 
     dice: Dice
     tables: Sequence[Table]
+    for_spark: bool = False
     names: int = 0
     scales: dict[str, int] = field(default_factory=dict)
     ctes: list[tuple[str, Query]] = field(default_factory=list)

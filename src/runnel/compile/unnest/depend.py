@@ -84,7 +84,8 @@ class Depend:
                 return self.rows(first_rows(self.builder, node))
             case _:
                 raise NotDifferentiable(
-                    "a reference to the outer query here", hint="use refresh mode FULL or AUTO"
+                    "WITH RECURSIVE that refers to the outer query",
+                    hint="let the recursion start from all values, and filter what it gives",
                 )
 
     def _is_free(self, node: Node) -> bool:
