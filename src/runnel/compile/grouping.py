@@ -188,6 +188,11 @@ class _Group:
 
     def _call(self, node: exp.Expr) -> int:
         with at(node):
+            if any(is_slot(inner) for inner in node.walk()):
+                raise NotDifferentiable(
+                    "a subquery inside an aggregate function",
+                    hint="compute its value in a subquery in FROM, and aggregate that",
+                )
             form = call_form(node)
         call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
         if call not in self.calls:
