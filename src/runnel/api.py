@@ -34,6 +34,7 @@ from runnel.model.tabular import Rows
 from runnel.refresh.attempt import recover
 from runnel.refresh.compaction import compact_table
 from runnel.refresh.definition import Definition, define
+from runnel.refresh.dialects import worded
 from runnel.refresh.explain import explain_query, explain_table
 from runnel.refresh.keeper import SessionKeeper
 from runnel.refresh.lifecycle import (
@@ -79,7 +80,8 @@ def connect(
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)
     keeper = SessionKeeper(folder, writer, spark, spark_conf)
-    return Lake(Workspace(folder, writer, leases, chosen, keeper.open), keeper)
+    workspace = Workspace(folder, writer, leases, chosen, keeper.open, lambda: keeper.present)
+    return Lake(workspace, keeper)
 
 
 def _interruptible(verb: Callable[Concatenate[Lake, P], R]) -> Callable[Concatenate[Lake, P], R]:
@@ -129,6 +131,7 @@ class Lake(Closing):
         initialize: bool = True,
         or_replace: bool = False,
         if_not_exists: bool = False,
+        dialect: str = "spark",
     ) -> TableStatus:
         """Define a stream table and fill it."""
         target = _name(name)
@@ -138,17 +141,19 @@ class Lake(Closing):
         mode = RefreshMode.parse(refresh_mode)
         when = Schedule.parse(schedule) if schedule is not None else None
         self._keeper.sync()
-        settings = query_settings(self.spark)
-        definition = self._define(target, query, mode, settings)
+        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        definition = self._define(target, wording.query, mode, wording.settings)
         now = datetime.now(UTC)
         table = StreamTable(
             id=uuid.uuid4().hex, name=target, query=definition.query, mode=mode, schedule=when,
             state=TableState.ACTIVE, comment=comment, incarnation=uuid.uuid4().hex,
-            layout=definition.layout, settings=settings,
+            layout=definition.layout, settings=wording.settings,
             not_differential=definition.not_differential, sources=definition.sources,
             frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
-            consecutive_errors=0, last_error=None, options={}, created_at=now, altered_at=now,
+            consecutive_errors=0, last_error=None, options=wording.options,
+            created_at=now, altered_at=now, resolution=definition.resolution,
         )  # fmt: skip
+        self._workspace.note_views(table)
         if existing is None or not or_replace:
             create_table(self._workspace, table, self._pins(definition, initialize))
         else:
@@ -166,8 +171,12 @@ class Lake(Closing):
         comment: str | None = _UNSET,
         status: str | TableState | None = None,
         query: str | None = None,
+        dialect: str | None = None,
     ) -> TableStatus:
-        """Change a definition; only a new query recomputes anything."""
+        """Change a definition; only a new query recomputes anything.
+
+        `dialect` is the new query's; without it, that of the old one.
+        """
         table = self._find(name)
         changes: dict[str, Any] = {}
         if schedule is not _UNSET:
@@ -180,7 +189,8 @@ class Lake(Closing):
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
         if query is not None:
             self._keeper.sync()
-            self._alter_query(replace(table, **changes, mode=mode), table, query)
+            spoken = dialect or table.options.get("dialect", "spark")
+            self._alter_query(replace(table, **changes, mode=mode), table, query, spoken)
             self._keeper.sync()
             return self.status(table.name)
         if refresh_mode is not None:
@@ -287,16 +297,20 @@ class Lake(Closing):
     @_interruptible
     def explain(
         self, name: str | TableName | None = None, *, query: str | None = None,
-        refresh_mode: str | RefreshMode = RefreshMode.AUTO,
+        refresh_mode: str | RefreshMode = RefreshMode.AUTO, dialect: str = "spark",
     ) -> Explanation:  # fmt: skip
         """How a table is, or a query would be, kept up to date."""
         self._keeper.sync()
         if name is not None:
-            return explain_table(self._workspace, self._find(name))
+            table = self._find(name)
+            found = explain_table(self._workspace, table)
+            return replace(found, translation=table.query if "dialect" in table.options else "")
         if query is None:
             raise UserError("explain needs a table's name or query=")
         mode = RefreshMode.parse(refresh_mode)
-        return explain_query(self._workspace, query_settings(self.spark), query, mode)
+        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        found = explain_query(self._workspace, wording.settings, wording.query, mode)
+        return replace(found, translation=wording.translation)
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -313,14 +327,16 @@ class Lake(Closing):
     def _pins(self, definition: Definition, initialize: bool) -> Any:
         return bring_up(self._workspace, definition.sources) if initialize else None
 
-    def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str) -> None:
-        settings = query_settings(self.spark)
-        definition = self._define(old.name, query, wanted.mode, settings)
+    def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
+        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        definition = self._define(old.name, wording.query, wanted.mode, wording.settings)
         new = replace(
             fresh_incarnation(wanted), query=definition.query, layout=definition.layout,
-            settings=settings, not_differential=definition.not_differential,
-            sources=definition.sources, altered_at=datetime.now(UTC),
+            settings=wording.settings, not_differential=definition.not_differential,
+            options=wording.options, sources=definition.sources,
+            resolution=definition.resolution, altered_at=datetime.now(UTC),
         )  # fmt: skip
+        self._workspace.note_views(new)
         redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
 
     def _run(self, statement: statements.Statement) -> Any:
@@ -340,7 +356,9 @@ class Lake(Closing):
             case statements.CompactStreamTable():
                 return self.compact(statement.name)
             case statements.ExplainStreamTable():
-                return self.explain(statement.name, query=statement.query)
+                return self.explain(
+                    statement.name, query=statement.query, dialect=statement.dialect
+                )
             case statements.ShowStreamTables():
                 return self.status()
             case statements.ShowRefreshHistory():
@@ -355,11 +373,12 @@ class Lake(Closing):
             "comment": statement.comment or options.pop("comment", None),
             "refresh_mode": statement.refresh_mode or options.pop("refresh_mode", "AUTO"),
             "initialize": _boolean("initialize", options.pop("initialize", "true")),
+            "dialect": options.pop("dialect", "spark"),
         }
         if options:
             raise UserError(
                 f"{next(iter(options))!r} is not an option of a stream table",
-                detail="expected schedule, refresh_mode, comment or initialize",
+                detail="expected schedule, refresh_mode, comment, initialize or dialect",
             )
         return self.create_stream_table(
             statement.name, statement.query, or_replace=statement.or_replace,

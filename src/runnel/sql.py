@@ -69,6 +69,7 @@ class CompactStreamTable:
 class ExplainStreamTable:
     name: TableName | None
     query: str | None = None
+    dialect: str = "spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,7 @@ def parse_statement(text: str) -> Statement:
     elif tokens.accept("COMPACT", "STREAM", "TABLE"):
         return tokens.end(CompactStreamTable(tokens.name()))
     elif tokens.accept("EXPLAIN", "STREAM", "TABLE"):
-        if tokens.accept("AS"):
-            return ExplainStreamTable(None, tokens.rest())
-        return tokens.end(ExplainStreamTable(tokens.name()))
+        return _explain(tokens)
     elif tokens.accept("SHOW", "STREAM", "TABLES"):
         return tokens.end(ShowStreamTables())
     elif tokens.accept("SHOW", "REFRESH", "HISTORY"):
@@ -276,6 +275,18 @@ def _create(tokens: _Tokens, or_replace: bool) -> CreateStreamTable:
     return CreateStreamTable(
         name, tokens.rest(), or_replace, if_not_exists, schedule, refresh_mode, comment, options
     )
+
+
+def _explain(tokens: _Tokens) -> ExplainStreamTable:
+    options = _options(tokens) if tokens.accept("WITH") else {}
+    if unknown := options.keys() - {"dialect"}:
+        raise UserError(f"{min(unknown)!r} is not an option of EXPLAIN", detail="expected dialect")
+    if options:
+        tokens.expect("AS")
+        return ExplainStreamTable(None, tokens.rest(), options["dialect"])
+    if tokens.accept("AS"):
+        return ExplainStreamTable(None, tokens.rest())
+    return tokens.end(ExplainStreamTable(tokens.name()))
 
 
 def _options(tokens: _Tokens) -> dict[str, str]:

@@ -236,3 +236,21 @@ def test_distinct_is_a_count_read_as_one() -> None:
         before = Zset({row: 1 for row in touched if old[row] > 0})
         whole = _minus(Zset(dict.fromkeys(new, 1)), Zset(dict.fromkeys(old, 1)))
         assert _minus(after, before) == whole
+
+
+def _generated(bag: Zset, is_outer: bool) -> Zset:
+    """Each row before every number below its second value; without one it is padded, or goes."""
+    total: Zset = Counter()
+    for row, weight in bag.items():
+        elements: list[object] = list(range(row[1] or 0))  # type: ignore[call-overload]
+        for element in elements or ([None] if is_outer else []):
+            total[(*row, element)] += weight
+    return _clean(total)
+
+
+@pytest.mark.parametrize("is_outer", [False, True])
+def test_generate_law(is_outer: bool) -> None:
+    """change(generate N) = generate change(N), padding included: it asks one row at a time."""
+    for old, new, *_ in _windows(10):
+        whole = _minus(_generated(new, is_outer), _generated(old, is_outer))
+        assert _generated(_minus(new, old), is_outer) == whole

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from runnel.catalog import StreamTable, migrate, open_catalog, open_reader
 from runnel.catalog.engine import writing
 from runnel.catalog.schema import METADATA, meta
 from runnel.errors import NotFound, SystemFault, UserError
+from runnel.model.names import TableName
+from runnel.model.views import Resolution, View
 
 
 def test_opening_at_once_succeeds_for_all(url: str):
@@ -67,6 +70,26 @@ def test_older_catalog_is_migrated_once(url: str, monkeypatch: pytest.MonkeyPatc
     open_catalog(url).close()
     open_catalog(url).close()
     assert calls == list(range(len(migrate.MIGRATIONS) - len(steps) + 1, 10))
+
+
+def test_a_catalog_of_before_views_is_read(url: str, make_table: Callable[..., StreamTable]):
+    table = make_table()
+    with open_catalog(url) as catalog:
+        catalog.add_table(table)
+        with writing(catalog.engine) as connection:
+            schema = migrate._schema(connection)
+            place = f'"{schema}".stream_tables' if schema else "stream_tables"
+            connection.exec_driver_sql(f"ALTER TABLE {place} DROP COLUMN resolution")
+            connection.execute(
+                meta.update().where(meta.c.key == migrate.VERSION_KEY).values(value=1)
+            )
+    view = View(TableName.parse("v"), True, "SELECT 1", "default", (), (), "s")
+    with open_catalog(url) as catalog:
+        assert catalog.tables() == (table,)
+        renewed = replace(table, resolution=Resolution("SELECT 2 FROM t", (view,), True))
+        catalog.redefine_table(renewed)
+        assert catalog.tables() == (renewed,)
+        assert renewed.text == "SELECT 2 FROM t"
 
 
 def test_failed_migration_leaves_the_old_version(url: str, monkeypatch: pytest.MonkeyPatch):

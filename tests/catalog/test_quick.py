@@ -12,6 +12,7 @@ from runnel.catalog import Owner, QuickReader, StreamTable, Writer, migrate, ope
 from runnel.errors import SystemFault
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction, TableState
+from runnel.model.views import Resolution
 
 Make = Callable[..., StreamTable]
 
@@ -24,7 +25,13 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def writer(file: Path, make_table: Make, frontier: Frontier) -> Writer:
     writer = open_catalog(f"sqlite:///{file}")
-    sales = make_table(frontier=frontier, epoch=3, options={"a": "b"}, comment="it's ünïcode")
+    sales = make_table(
+        frontier=frontier,
+        epoch=3,
+        options={"a": "b"},
+        comment="it's ünïcode",
+        resolution=Resolution("SELECT 'ü'"),
+    )
     writer.add_table(sales)
     writer.add_table(
         make_table("Mart.Big", reads=("sales",), schedule=None, state=TableState.SUSPENDED)

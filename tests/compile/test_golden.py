@@ -36,8 +36,18 @@ _QUERIES = {
     "count_distinct": "SELECT cust, COUNT(DISTINCT status) AS n FROM orders GROUP BY cust",
     "aggregate_over_join": "SELECT c.region, SUM(o.amount) FILTER (WHERE o.status = 'open') AS total "
     "FROM orders o JOIN customers c ON o.cust = c.id GROUP BY c.region",
+    "lateral_view": "SELECT id, word FROM regions LATERAL VIEW OUTER explode(split(name, ' ')) w AS word WHERE id > 1",
+    "words_counted": "SELECT word, COUNT(*) AS n FROM (SELECT explode(split(name, ' ')) AS word FROM regions) GROUP BY word",
+    "pivot": "SELECT * FROM (SELECT cust, status, amount FROM orders) PIVOT (SUM(amount) AS total, COUNT(*) AS n "
+    "FOR status IN ('open', 'done'))",
+    "unpivot": "SELECT * FROM customers UNPIVOT (number FOR kind IN (id, region))",
+    "values": "SELECT o.id, v.name FROM orders o JOIN VALUES ('open', 'is open'), ('done', NULL) AS v(status, name) "
+    "ON o.status = v.status",
     "join_of_aggregate": "SELECT c.name, t.total FROM customers c JOIN "
     "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) t ON c.id = t.cust",
+    "recursion_union_all": "WITH RECURSIVE r(id, depth) AS (SELECT id, 0 FROM regions UNION ALL "
+    "SELECT c.id, r.depth + 1 FROM r JOIN customers c ON c.region = r.id) SELECT id, depth FROM r",
+    "recursion_union": "WITH RECURSIVE r(id) AS (SELECT id FROM regions UNION SELECT c.id FROM r JOIN customers c ON c.region = r.id) SELECT id FROM r",
 }
 
 

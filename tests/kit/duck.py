@@ -17,11 +17,13 @@ from kit.dialect import duck_type, replace_words, transpile
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery
 from runnel.compile.program import TOKEN, Keep, Program, Step, weight_of
+from runnel.errors import QueryFailed
 from runnel.model.columns import Column
 from runnel.model.names import TableName
 
 Weighted = tuple[Row, int]
 _STEP = re.compile(r"\bk_step_\w+\b")
+LEVELS = 100
 
 
 def connection() -> duckdb.DuckDBPyConnection:
@@ -142,17 +144,21 @@ class DuckQuery:
 
     def full(self) -> Bag:
         """The stored rows of the whole result, netted."""
+        program = self.compiled.full_program()
+        if len(program.steps) > 1:
+            return _weighted(self.con.execute(self._tables(program)).fetchall())
         if self._full is None:
             names = ", ".join(self._typed())
-            sql = self._text(self.compiled.full())
-            self._full = f"SELECT {names}, __weight FROM ({sql})"
+            self._full = f"SELECT {names}, __weight FROM ({self._text(program.output.sql)})"
         return _weighted(self.con.execute(self._full).fetchall())
 
     def run(self, program: Program) -> Bag:
         """The output of a program, unchecked and not yet appended; every row must come once."""
         if not program.steps:
             return Bag()
-        sql = self._tables(program) if self.with_tables else self._ctes(program)
+        has_rounds = any(step.again for step in program.steps)
+        is_split = self.with_tables or has_rounds
+        sql = self._tables(program) if is_split else self._ctes(program)
         rows = self.con.execute(sql).fetchall()
         totals = _weighted(rows)
         assert len(totals) == len(rows), f"the output is not netted: {rows}"
@@ -214,6 +220,8 @@ class DuckQuery:
                 return "k_trace"
             case "step":
                 return f"k_step_{name}"
+            case "last" | "all":
+                return f"k_{kind}"
             case _:
                 return f"k_{kind}_{self.sources.places[name]}"
 
@@ -243,7 +251,9 @@ class DuckQuery:
             sql = in_place(self._text(step.sql))
             if step.only_if and not self._has_rows(in_place(f"k_step_{step.only_if}")):
                 sql = _empty(step)
-            if step.keep is not Keep.NEVER:
+            if step.again is not None:
+                run_rounds(self.con, name, sql, in_place(self._text(step.again)))
+            elif step.keep is not Keep.NEVER:
                 self.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
             else:
                 inline[name] = f"({sql})"
@@ -253,6 +263,20 @@ class DuckQuery:
 
     def _has_rows(self, relation: str) -> bool:
         return self.con.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchone() is not None
+
+
+def run_rounds(con: duckdb.DuckDBPyConnection, name: str, first: str, again: str) -> None:
+    """A step in rounds: `name` becomes a table with the rows of all of them."""
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {first}")
+    con.execute(f"CREATE OR REPLACE TEMP TABLE k_last AS FROM {name}")
+    con.execute(f"CREATE OR REPLACE TEMP VIEW k_all AS FROM {name}")
+    for _ in range(LEVELS + 1):
+        if con.execute("SELECT 1 FROM k_last WHERE __new LIMIT 1").fetchone() is None:
+            return
+        con.execute(f"CREATE OR REPLACE TEMP TABLE k_next AS {again}")
+        con.execute("CREATE OR REPLACE TEMP TABLE k_last AS FROM k_next")
+        con.execute(f"INSERT INTO {name} FROM k_last")
+    raise QueryFailed(f"recursion has more than {LEVELS} levels")
 
 
 def oracle(con: duckdb.DuckDBPyConnection, duck_sql: str) -> Bag:

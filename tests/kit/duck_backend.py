@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import duckdb
 
@@ -22,8 +22,11 @@ class DuckBackend:
     negative totals, the trace equals a full evaluation, an empty change gives nothing.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, translate: Callable[[str], str] = transpile
+    ) -> None:
         self.con = con
+        self.translate = translate
         self.specs: dict[str, TableSpec] = {}
         self.contents_of: dict[str, list[Row]] = {}
         self.pending: dict[str, list[Weighted]] = {}
@@ -38,7 +41,7 @@ class DuckBackend:
         self.tables = [Table(s.name, s.columns, s.kind) for s in self.specs.values()]
         compiled = compile_query(query, [t.schema for t in self.tables], RuleTyper())
         self.sources = DuckSources(self.con, self.tables)
-        self.query = DuckQuery(self.sources, compiled, transpile, with_tables=True)
+        self.query = DuckQuery(self.sources, compiled, self.translate, with_tables=True)
         self.oracle_sql = oracle_text(compiled.text or query, self.tables)
         self._load()
         self.query.initialize()

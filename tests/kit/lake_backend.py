@@ -15,8 +15,11 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from kit.bags import Bag, Row, bag, remove_one
+from kit.duck import DuckSources, Moment, Table, connection, oracle, oracle_text
 from kit.step import Change, TableSpec
 from runnel.api import Lake
+from runnel.compile.parse import parse
+from runnel.compile.recursion import recursive_union
 from runnel.compile.rewrites.determinism import deterministic_text
 
 _PLAIN = {
@@ -76,7 +79,18 @@ class LakeBackend:
     def oracle(self) -> Bag:
         verified = self.lake.verify(self.name)
         assert verified.ok, str(verified)
+        if recursive_union(parse(self.query)) is not None:
+            return self._without_spark()
         return bag(tuple(row) for row in self.lake.spark.sql(self.query).collect())
+
+    def _without_spark(self) -> Bag:
+        """The answer of DuckDB, where Spark cannot run the query."""
+        tables = [Table(s.name, s.columns) for s in self.specs.values()]
+        con = connection()
+        sources = DuckSources(con, tables)
+        for name, table in zip(self.specs, tables, strict=True):
+            sources.load(table.schema.key, 0, [Moment(self.rows[name], [])])
+        return oracle(con, oracle_text(self.query, tables))
 
     def close(self) -> None:
         self.lake.drop_stream_table(self.name, if_exists=True)

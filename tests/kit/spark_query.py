@@ -20,12 +20,13 @@ from kit.duck import Moment, Table
 from kit.generate.cases import Case, Tally
 from kit.lake_backend import arrow_rows
 from runnel.compile.pipeline import CompiledQuery, compile_query
-from runnel.compile.program import TOKEN, Program, weight_of
+from runnel.compile.program import Program, weight_of
 from runnel.errors import NotDifferentiable
 from runnel.lake.typing import SparkTyper
 from runnel.model.settings import Settings
 from runnel.refresh.bind import Binding, binding
 from runnel.refresh.differential import ProgramRun
+from runnel.refresh.rounds import fill, run_steps
 
 
 class _Run(ProgramRun):
@@ -66,8 +67,9 @@ class SparkQuery:
 
     def full(self) -> Bag:
         with self._bound() as bound:
-            sql = TOKEN.sub(lambda match: bound.text(match.group(1)), self.compiled.full())
-            return _weighted(self._stored(sql))
+            program = self.compiled.full_program()
+            run_steps(bound, program)
+            return _weighted(self._stored(fill(bound, program.output.sql)))
 
     def run(self, program: Program) -> Bag:
         if not program.steps:

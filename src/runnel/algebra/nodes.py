@@ -281,6 +281,37 @@ class TopK:
         return (self.input,)
 
 
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """Inside the step of the Fixpoint called `name`: its own rows."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpoint:
+    """R = base + step(R), the least; as sets when `is_distinct`. Columns match by position.
+
+    More than `max_level` applications of the step, one upon the other, are an error.
+    """
+
+    name: str
+    base: Node
+    step: Node
+    columns: tuple[Column, ...]
+    is_distinct: bool
+    max_level: int | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.base, self.step)
+
+
 Node = (
     Scan
     | OneRow
@@ -295,6 +326,8 @@ Node = (
     | Aggregate
     | Window
     | TopK
+    | Recursive
+    | Fixpoint
 )
 
 

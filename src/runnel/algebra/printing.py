@@ -6,12 +6,14 @@ from runnel.algebra.nodes import (
     Aggregate,
     Call,
     Filter,
+    Fixpoint,
     Generate,
     InnerJoin,
     Node,
     OneRow,
     OuterJoin,
     Project,
+    Recursive,
     Repeat,
     Scan,
     SemiJoin,
@@ -52,6 +54,12 @@ def label(node: Node) -> str:
         case Generate():
             kind = "GenerateOuter" if node.is_outer else "Generate"
             return f"{kind} [{', '.join(c.name for c in node.generated)}={node.function}]"
+        case Recursive():
+            return f"Recursive {node.name} [{', '.join(c.name for c in node.columns)}]"
+        case Fixpoint():
+            kind = "UNION" if node.is_distinct else "UNION ALL"
+            names = ", ".join(c.name for c in node.columns)
+            return f"Fixpoint {node.name} [{names}] {kind}"
         case UnionAll():
             return f"UnionAll [{', '.join(c.name for c in node.columns)}]"
         case Aggregate():

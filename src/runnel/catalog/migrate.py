@@ -7,14 +7,20 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from runnel.catalog.engine import reading, sqlite_path, writing
-from runnel.catalog.schema import METADATA, meta
+from runnel.catalog.schema import METADATA, meta, stream_tables
 from runnel.errors import NotFound, SystemFault
 
 Migration = Callable[[sa.Connection], None]
 
+
+def _add_resolution(connection: sa.Connection) -> None:
+    """What views and the current time come to; no query of before had any."""
+    _add_column(connection, stream_tables, "resolution", "JSON")
+
+
 # The migration at index i leads from version i + 1 to version i + 2. A new catalog is made at the
 # current version directly, so each of these only has to know the version before it.
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (_add_resolution,)
 
 VERSION_KEY = "schema_version"
 REVISION_KEY = "revision"
@@ -90,6 +96,13 @@ def _migrate(connection: sa.Connection, version: int) -> None:
         migration(connection)
     change = meta.update().where(meta.c.key == VERSION_KEY).values(value=_current())
     connection.execute(change)
+
+
+def _add_column(connection: sa.Connection, table: sa.Table, name: str, type_: str) -> None:
+    schema = _schema(connection)
+    prepare = connection.dialect.identifier_preparer.quote
+    place = ".".join(prepare(part) for part in (schema, table.name) if part)
+    connection.exec_driver_sql(f"ALTER TABLE {place} ADD COLUMN {prepare(name)} {type_}")
 
 
 def _missing(address: str) -> NotFound:

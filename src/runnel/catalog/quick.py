@@ -14,11 +14,11 @@ from runnel.catalog.rows import Row, attempt_from_row, table_from_row
 from runnel.errors import SystemFault
 from runnel.model.closing import Closing
 
-VERSION = 1
+VERSION = 2
 """The schema version that this module reads; any other one is left to the Reader."""
 
 _DOCUMENTS = frozenset(
-    {"layout", "settings", "frontier", "options", "columns", "phases", "predicted"}
+    {"layout", "settings", "frontier", "options", "columns", "phases", "predicted", "resolution"}
 )
 _INSTANTS = frozenset({"created_at", "altered_at", "started_at", "finished_at", "data_timestamp"})
 

@@ -11,6 +11,7 @@ from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.schedule import Schedule
+from runnel.model.views import Resolution, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,10 @@ class BaseTable:
 
 @dataclass(frozen=True, slots=True)
 class StreamTable:
-    """A stream table: its definition, and how far it has been refreshed."""
+    """A stream table: its definition, and how far it has been refreshed.
+
+    `query` is what the user wrote; `resolution` what is evaluated, where that is something else.
+    """
 
     id: str
     name: TableName
@@ -59,6 +63,25 @@ class StreamTable:
     options: dict[str, str]
     created_at: datetime
     altered_at: datetime
+    resolution: Resolution | None = None
+
+    @property
+    def text(self) -> str:
+        """The query that is compiled and evaluated: it reads tables only."""
+        return self.resolution.text if self.resolution else self.query
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return self.resolution.views if self.resolution else ()
+
+    @property
+    def follows_time(self) -> bool:
+        return self.resolution is not None and self.resolution.follows_time
+
+    @property
+    def written(self) -> str:
+        """The query as the user wrote it, in whichever dialect."""
+        return self.options.get("query", self.query)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.schedule import Schedule
+from runnel.model.views import Resolution
 
 Row = Mapping[str, Any]
 
@@ -33,6 +34,7 @@ def table_to_row(table: StreamTable) -> dict[str, Any]:
         "state": table.state.value,
         "layout": table.layout.to_json(),
         "frontier": frontier_to_json(table.frontier),
+        "resolution": table.resolution.to_json() if table.resolution else None,
     }
 
 
@@ -46,6 +48,7 @@ def table_from_row(row: Row, sources: Iterable[Row]) -> StreamTable:
         layout=Layout.from_json(row["layout"]),
         sources=tuple(source_from_row(source) for source in sources),
         frontier=frontier_from_json(row["frontier"]),
+        resolution=Resolution.from_json(row["resolution"]) if row["resolution"] else None,
     )
 
 

@@ -59,6 +59,7 @@ stream_tables = sa.Table(
     sa.Column("consecutive_errors", sa.Integer, nullable=False),
     sa.Column("last_error", sa.Text),
     sa.Column("options", _JSON, nullable=False),
+    sa.Column("resolution", _JSON),
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("altered_at", Instant, nullable=False),
 )

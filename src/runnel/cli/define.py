@@ -30,6 +30,9 @@ ScheduleOption = Annotated[
 ModeOption = Annotated[
     str | None, typer.Option("--refresh-mode", "-m", help="AUTO, DIFFERENTIAL or FULL.")
 ]
+DialectOption = Annotated[
+    str | None, typer.Option("--dialect", help="What the query is written in: spark, postgres.")
+]
 CommentOption = Annotated[str | None, typer.Option("--comment", help="A note about the table.")]
 
 
@@ -40,6 +43,7 @@ def create(
     schedule: ScheduleOption = None,
     mode: ModeOption = None,
     comment: CommentOption = None,
+    dialect: DialectOption = None,
     initialize: Annotated[
         bool, typer.Option("--initialize/--no-initialize", help="Fill it now, or at a refresh.")
     ] = True,
@@ -63,6 +67,7 @@ def create(
             status = place.create_stream_table(
                 name, text, schedule=schedule, refresh_mode=mode or "AUTO", comment=comment,
                 initialize=initialize, or_replace=or_replace, if_not_exists=if_not_exists,
+                dialect=dialect or "spark",
             )  # fmt: skip
         _tell(place, status)
 
@@ -77,6 +82,7 @@ def alter(
     ] = False,
     mode: ModeOption = None,
     comment: CommentOption = None,
+    dialect: DialectOption = None,
     suspend: Annotated[bool, typer.Option("--suspend", help="Leave it out of refreshes.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="End a suspension.")] = False,
     lake: LakeOption = None,
@@ -89,7 +95,10 @@ def alter(
         raise typer.BadParameter("--schedule and --no-schedule exclude each other")
     text = _query(query, file)
     status = "SUSPENDED" if suspend else "ACTIVE" if resume else None
-    given = {"refresh_mode": mode, "comment": comment, "status": status, "query": text}
+    if dialect is not None and text is None:
+        raise typer.BadParameter("--dialect goes with a new query")
+    given = {"refresh_mode": mode, "comment": comment, "status": status, "query": text,
+             "dialect": dialect}  # fmt: skip
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if schedule is not None or unschedule:
         changes["schedule"] = schedule

@@ -114,6 +114,9 @@ def explain(
     mode: Annotated[
         str, typer.Option("--refresh-mode", help="The mode to explain the query for.")
     ] = "AUTO",
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="What the query is written in: spark, postgres.")
+    ] = "spark",
     lake: LakeOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -126,7 +129,7 @@ def explain(
             place.status(name)
         start_spark(place)
         update("compiling")
-        told = place.explain(name, query=query, refresh_mode=mode)
+        told = place.explain(name, query=query, refresh_mode=mode, dialect=dialect)
     if as_json:
         emit_json(told.to_dict())
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -11,18 +11,18 @@ from sqlglot import exp
 from runnel.algebra.nodes import Node, Scan
 from runnel.algebra.scalar import Scalar
 from runnel.compile.clauses import refuse_other_clauses
-from runnel.compile.grouping import is_grouped
 from runnel.compile.joins import join_relations
+from runnel.compile.lateral_subqueries import is_lateral_subquery, join_lateral_subquery
 from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
-from runnel.compile.ordering import is_limited, limit_relation
-from runnel.compile.pivot import pivoted, refuse_pivot_of_the_last
+from runnel.compile.ordering import limit_relation
+from runnel.compile.pivot import pivoted, pivots_of
 from runnel.compile.places import at
 from runnel.compile.program import weight_of
-from runnel.compile.relation import Relation
+from runnel.compile.recursion import OwnRows, Visible, build_recursive, refers_to_itself
+from runnel.compile.relation import Relation, column_aliases
 from runnel.compile.rewrites.ties import Ties
 from runnel.compile.scope import Entry, Scope
-from runnel.compile.select import build_select, needs_whole, select_rows
-from runnel.compile.select_generator import has_generator
+from runnel.compile.select import build_select
 from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
@@ -40,29 +40,61 @@ class SourceSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cte:
+class Cte:
+    """A named query and the names it sees; `own` is set when it reads itself."""
+
     query: exp.Expr
     names: tuple[str, ...]
-    visible: Mapping[str, _Cte]
+    visible: Visible
+    outer: Scope | None
+    own: exp.CTE | None = None
 
 
 @dataclass
 class Builder:
-    """Builds one query; hands out column names that are unique in it."""
+    """Builds one query; hands out column names that are unique in it.
+
+    `known` are all columns handed out, `outer` is what the query around the present one has.
+    """
 
     sources: Mapping[str, SourceSchema]
     typer: Typer
     numbers: count[int] = field(default_factory=count)
     ties: Ties = field(default_factory=Ties)
+    known: dict[str, Column] = field(default_factory=dict)
+    outer: Scope | None = None
 
     def fresh(self, type_: str) -> Column:
-        return Column(f"a{next(self.numbers)}", type_)
+        column = Column(f"a{next(self.numbers)}", type_)
+        self.known[column.name] = column
+        return column
 
-    def query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+    def columns_of(self, scalars: Sequence[Scalar]) -> tuple[Column, ...]:
+        """The columns that expressions read, of this query or one around it."""
+        return tuple(self.known[n] for n in dict.fromkeys(n for s in scalars for n in s.columns))
+
+    def types_of(self, scalars: Sequence[Scalar]) -> tuple[str, ...]:
+        """The types of expressions; a bare column's is known without asking."""
+        asked = [s for s in scalars if s.bare_column is None]
+        texts = [s.render() for s in asked]
+        answers = iter(self.typer.types(self.columns_of(asked), texts) if texts else ())
+        return tuple(
+            self.known[s.bare_column].type if s.bare_column else next(answers) for s in scalars
+        )
+
+    def inner_query(self, node: exp.Expr, ctes: Visible, outer: Scope | None) -> Relation:
+        """A query that sees the columns of the one around it."""
+        before, self.outer = self.outer, outer
+        try:
+            return self.query(node, ctes)
+        finally:
+            self.outer = before
+
+    def query(self, node: exp.Expr, ctes: Visible) -> Relation:
         with at(node):
             return self._query(node, ctes)
 
-    def _query(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Relation:
+    def _query(self, node: exp.Expr, ctes: Visible) -> Relation:
         refuse_other_clauses(node)
         ctes = self.with_(node, ctes)
         match node:
@@ -76,27 +108,11 @@ class Builder:
             case _:
                 raise NotDifferentiable(f"the query form {node.key.upper()}")
 
-    def rows(
-        self, query: exp.Expr, ctes: Mapping[str, _Cte], outer: Scope
-    ) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
-        """A subquery's rows, its output over them, its conditions that read the outer query."""
-        while isinstance(query, exp.Subquery) and not (
-            query.args.get("with_") or is_limited(query)
-        ):
-            query = query.this
-        if isinstance(query, exp.Select) and not (
-            is_grouped(query) or needs_whole(query) or has_generator(query)
-        ):
-            refuse_other_clauses(query)
-            return select_rows(self, query, self.with_(query, ctes), outer)
-        relation = self.query(query, ctes)
-        return relation.node, tuple(Scalar.column(c.name) for _, c in relation.outputs), []
-
-    def from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def from_item(self, node: exp.Expr, ctes: Visible) -> tuple[Node, Scope]:
         with at(node):
             return self._from_item(node, ctes)
 
-    def _from_item(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def _from_item(self, node: exp.Expr, ctes: Visible) -> tuple[Node, Scope]:
         refuse_other_clauses(node)
         if node.args.get("joins"):
             first = node.copy()
@@ -111,58 +127,68 @@ class Builder:
             case exp.Subquery():
                 relation = self.query(node.this, self.with_(node, ctes))
                 relation = limit_relation(self, node, relation)
-                return relation.node, relation.scope(node.alias or None, _column_aliases(node))
+                return relation.node, relation.scope(node.alias or None, column_aliases(node))
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, ctes)
             case _:
                 return table_function(self, node)
 
-    def joined(
-        self, first: exp.Expr, joins: list[exp.Join], ctes: Mapping[str, _Cte]
-    ) -> tuple[Node, Scope]:
+    def joined(self, first: exp.Expr, joins: list[exp.Join], ctes: Visible) -> tuple[Node, Scope]:
         node, scope = self.from_item(first, ctes)
-        for join in joins:
-            refuse_other_clauses(join)
-            refuse_pivot_of_the_last(join)
+        for clause in joins:
+            refuse_other_clauses(clause)
+            join, pivots = pivots_of(clause)
             if is_lateral_function(join.this):
                 node, scope = join_lateral(self, node, scope, join)
+            elif is_lateral_subquery(join.this):
+                node, scope = join_lateral_subquery(self, node, scope, join, ctes)
             else:
                 right = self.from_item(join.this, ctes)
-                node, scope = join_relations(self, node, scope, join, right)
-            node, scope = pivoted(self, node, scope, join.args.get("pivots") or [])
+                node, scope = join_relations(self, node, scope, join, right, ctes)
+            node, scope = pivoted(self, node, scope, pivots)
         return node, scope
 
-    def _parenthesised_join(
-        self, node: exp.Subquery, ctes: Mapping[str, _Cte]
-    ) -> tuple[Node, Scope]:
+    def _parenthesised_join(self, node: exp.Subquery, ctes: Visible) -> tuple[Node, Scope]:
         tree, scope = self.from_item(node.this, ctes)
         if node.alias:
             scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star(None)))
         return tree, scope
 
-    def with_(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+    def with_(self, node: exp.Expr, ctes: Visible) -> Visible:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
-        if with_.args.get("recursive"):
-            raise NotDifferentiable("WITH RECURSIVE", hint="use refresh mode FULL or AUTO")
+        is_recursive = bool(with_.args.get("recursive"))
+        if is_recursive:
+            # A name that comes later cannot be read before; itself it can.
+            ctes = {**ctes, **{c.alias.lower(): OwnRows(c.alias) for c in with_.expressions}}
         for cte in with_.expressions:
-            ctes = {**ctes, cte.alias.lower(): _Cte(cte.this, _column_aliases(cte), ctes)}
+            own = cte if is_recursive and refers_to_itself(cte) else None
+            made = Cte(cte.this, column_aliases(cte), ctes, self.outer, own)
+            ctes = {**ctes, cte.alias.lower(): made}
         return ctes
 
-    def _table(self, node: exp.Table, ctes: Mapping[str, _Cte]) -> tuple[Node, Scope]:
+    def _named(self, cte: Cte | OwnRows, names: tuple[str, ...], alias: str) -> tuple[Node, Scope]:
+        if isinstance(cte, OwnRows):
+            relation = cte.relation(self)
+            return relation.node, relation.scope(alias, names)
+        if cte.own is not None:
+            relation = build_recursive(self, cte)
+        else:
+            relation = self.inner_query(cte.query, cte.visible, cte.outer)
+        return relation.node, relation.scope(alias, names or cte.names)
+
+    def _table(self, node: exp.Table, ctes: Visible) -> tuple[Node, Scope]:
         alias = node.alias or node.name
         cte = ctes.get(node.name.lower()) if not node.db else None
         if cte is not None:
-            relation = self.query(cte.query, cte.visible)
-            names = _column_aliases(node) or cte.names
-            return relation.node, relation.scope(alias, names)
+            return self._named(cte, column_aliases(node), alias)
         name = table_name(node)
         source = self.sources[name.key]
         columns = tuple(self.fresh(c.type) for c in source.columns)
         own = tuple(c.name for c in source.columns)
         scan = Scan(source.key, columns, own, weight_of(own))
-        names = _column_aliases(node) or own
+        names = column_aliases(node) or own
         entries = tuple(
             Entry(alias, n, c, schema=name.schema) for n, c in zip(names, columns, strict=True)
         )
@@ -173,8 +199,3 @@ def _is_parenthesised_join(inner: exp.Expr) -> bool:
     if isinstance(inner, exp.Subquery):
         return bool(inner.alias or inner.args.get("joins"))
     return isinstance(inner, exp.Table)
-
-
-def _column_aliases(node: exp.Expr) -> tuple[str, ...]:
-    alias = node.args.get("alias")
-    return tuple(c.name for c in alias.args.get("columns") or ()) if alias is not None else ()

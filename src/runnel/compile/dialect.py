@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
@@ -17,6 +18,15 @@ _VERBATIM = frozenset(
     "LISTAGG STRING_AGG MAX_BY MIN_BY PERCENTILE PERCENTILE_CONT PERCENTILE_DISC "
     "APPROX_PERCENTILE PERCENTILE_APPROX".split()
 )
+
+
+_LEVEL = "max_recursion_level"
+
+
+def max_recursion_level(cte: exp.CTE) -> int | None:
+    """The n of MAX RECURSION LEVEL n, if the CTE has one."""
+    level = cte.args["alias"].meta.get(_LEVEL)
+    return int(level) if level is not None else None
 
 
 class SparkSql(Spark):
@@ -34,6 +44,30 @@ class SparkSql(Spark):
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             n: parse for n, parse in SparkParser.FUNCTION_PARSERS.items() if n not in _VERBATIM
         }
+        # Spark has no comprehensions: FOR ends an expression of PIVOT.
+        RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
+            token: parse
+            for token, parse in SparkParser.RANGE_PARSERS.items()
+            if token is not TokenType.FOR
+        }
+
+        def _parse_pivot_aggregation(self) -> exp.Expr | None:
+            # Not only a call: Spark takes any expression over aggregates.
+            return self._parse_alias(self._parse_disjunction())
+
+        def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+            # VALUES 1, 2 AS t(x): the alias is the table's, not the last value's.
+            if self._match(TokenType.L_PAREN, advance=False):
+                return super()._parse_value(values)
+            value = self._parse_disjunction()
+            return exp.Tuple(expressions=[value]) if value else None
+
+        def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+            alias: exp.TableAlias | None = super()._parse_table_alias(*args, **kwargs)
+            if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+                level = self._parse_number()
+                alias.meta[_LEVEL] = int(level.name) if level is not None else None
+            return alias
 
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
@@ -43,7 +77,13 @@ class SparkSql(Spark):
         # Spark has QUALIFY; sqlglot would write a subquery that loses the names of columns.
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **SparkGenerator.TRANSFORMS,
+            exp.Localtimestamp: lambda *_: "LOCALTIMESTAMP()",
             exp.Select: preprocess(
                 [partial(unnest_to_explode, unnest_using_arrays_zip=False), any_to_exists]
             ),
         }
+
+        def tablealias_sql(self, expression: exp.TableAlias) -> str:
+            level = expression.meta.get(_LEVEL)
+            written = str(super().tablealias_sql(expression))
+            return f"{written} MAX RECURSION LEVEL {level}" if level is not None else written

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Fixpoint,
     Generate,
     InnerJoin,
     Node,
     OneRow,
     OuterJoin,
     Project,
+    Recursive,
     Repeat,
     Scan,
     SemiJoin,
@@ -23,6 +25,7 @@ from runnel.algebra.nodes import (
 )
 from runnel.algebra.printing import label
 from runnel.compile.differentiate.state import Kind, state_of
+from runnel.compile.differentiate.worlds import asks_for_partners
 from runnel.compile.root import Root
 
 _EVERY_ROW = "every change evaluates all of its rows again"
@@ -64,6 +67,11 @@ def _law(node: Node, root: Root) -> str:
             if root.top is not None and root.top.node is node:
                 return "the stored first rows and the change"
             return "both ends evaluated"
+        case Fixpoint():
+            start = "" if _is_stored(node, root) else "the old rows evaluated; "
+            return f"{start}what goes and what comes is followed from the changed rows on"
+        case Recursive():
+            return "the rows found so far"
         case OneRow():
             return "never changes"
 
@@ -79,9 +87,9 @@ def _aggregate_law(node: Aggregate, root: Root) -> str:
     return "stored state plus the change"
 
 
-def _is_stored(node: Aggregate, root: Root) -> bool:
+def _is_stored(node: Aggregate | Fixpoint, root: Root) -> bool:
     inner = root.top.rows if root.top is not None else root
-    return inner.state is not None and inner.node is node
+    return inner.node is node and (inner.state is not None or isinstance(node, Fixpoint))
 
 
 def _why(node: Node, root: Root) -> str | None:
@@ -92,6 +100,10 @@ def _why(node: Node, root: Root) -> str | None:
             return f"below another operator {_EVERY_ROW}"
         case Aggregate() if not node.keys and not _is_stored(node, root):
             return f"without GROUP BY below another operator {_EVERY_ROW}"
+        case Fixpoint() if not _is_stored(node, root):
+            return f"below another operator {_EVERY_ROW}"
+        case Fixpoint() if asks_for_partners(node):
+            return "a change of what its step asks by EXISTS, IN or LEFT JOIN evaluates all rows"
         case InnerJoin() if _has_loose_input(node):
             return "no condition ties one input to the others, so a changed row meets all of it"
         case _:

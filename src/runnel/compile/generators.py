@@ -65,6 +65,12 @@ def generate(
 ) -> tuple[Node, Outputs]:
     """The rows with what the function gives for each, its columns called by `names` if given."""
     arguments = [to_scalar(resolve(a, scope)) for a in generator.arguments]
+    own = {c.name for c in node.columns}
+    if not all(argument.reads <= own for argument in arguments):
+        raise NotDifferentiable(
+            f"{generator.function}() of a column of the outer query",
+            hint="use refresh mode FULL or AUTO",
+        )
     function, found = _described(builder, node, generator.function, arguments)
     if names and len(names) != len(found):
         raise InvalidQuery(
@@ -84,7 +90,7 @@ def _described(
         return _stack(builder, node, arguments)
     if function == "json_tuple":
         return call(function, arguments), [(f"c{i}", "string") for i in range(len(arguments) - 1)]
-    (type_,) = types_of(builder, node.columns, arguments)
+    (type_,) = types_of(builder, builder.columns_of(arguments), arguments)
     columns = _fields(type_) if function == "inline" else _elements(type_)
     if columns is None:
         raise InvalidQuery(f"{function}() of a {type_}")
@@ -110,7 +116,7 @@ def _stack(
     count, cells = arguments[0].render(), arguments[1:]
     if not count.isdecimal() or int(count) < 1 or not cells:
         raise NotDifferentiable(
-            f"stack({count}, ...)", hint="write the number of rows as a plain number"
+            "stack() with a computed number of rows", hint="write it as a plain number"
         )
     width = -(-len(cells) // int(count))
     return stacked(builder, node, [cells[i : i + width] for i in range(0, len(cells), width)],
@@ -130,8 +136,9 @@ def stacked(
     missing = [Scalar.constant("NULL")] * (count * width - sum(len(row) for row in rows))
     cells = [cell for row in rows for cell in row] + missing
     types = []
+    columns = builder.columns_of(cells)
     for place in range(width):
-        type_, cast = unify(builder, node.columns, cells[place::width], construct)
+        type_, cast = unify(builder, columns, cells[place::width], construct)
         cells[place::width] = cast
         types.append((f"col{place}", type_))
     return call("stack", [Scalar.constant(str(count)), *cells]), types

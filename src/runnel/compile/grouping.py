@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from runnel.compile.build import Builder
     from runnel.compile.select import SelectItem
 
-_ZERO_OF_NOTHING = frozenset("count count_star count_distinct approx_count_distinct".split())
-# Over no rows neither NULL nor 0.
-_NEVER_NULL = frozenset(
-    "bitmap_and_agg bitmap_construct_agg bitmap_or_agg count_min_sketch "
-    "schema_of_variant_agg".split()
-)
-
 
 def is_grouped(select: exp.Select) -> bool:
     """Whether the SELECT aggregates, with or without GROUP BY; its subqueries are not asked."""
@@ -39,7 +32,7 @@ def is_grouped(select: exp.Select) -> bool:
     having = select.args.get("having")
     expressions = [*select.expressions, *([having.this] if having else [])]
     nodes = (node for e in expressions for node in _own_nodes(e))
-    return any(is_aggregate(node) and not _is_over_window(node) for node in nodes)
+    return any(is_aggregate(node) and not is_over_window(node) for node in nodes)
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -50,23 +43,15 @@ def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 class Grouped:
     """The Aggregate, and the select list and HAVING rewritten to read its output.
 
-    `keys` are those that were asked for beyond GROUP BY, `slots` the select list before that with
-    the call each slot stands for, `meanings` each output column as an expression over the input.
+    `scope` is what subqueries see that are evaluated for each group: the columns grouped by,
+    `meanings` is each output column as an expression over the input.
     """
 
     node: Node
     items: list[SelectItem]
     having: exp.Expr | None
-    keys: tuple[Column, ...]
-    slots: tuple[list[SelectItem], dict[str, Call]]
+    scope: Scope
     meanings: dict[str, exp.Expr]
-
-    @property
-    def empty(self) -> list[SelectItem]:
-        """The select list over no rows."""
-        items, calls = self.slots
-        nothing = {slot: _over_nothing(call) for slot, call in calls.items()}
-        return [replace(i, expression=fill(i.expression, nothing)) for i in items]
 
 
 def build_grouping(
@@ -75,13 +60,13 @@ def build_grouping(
     node: Node,
     scope: Scope,
     items: list[SelectItem],
-    more_keys: Sequence[exp.Expr] = (),
 ) -> Grouped:
-    """Group the rows; `more_keys` are resolved expressions to group by as well."""
+    """Group the rows."""
     from runnel.compile.select import SelectItem, project
 
+    own = frozenset(c.name for c in node.columns)
     keys, sets = _group_keys(select, scope, items)
-    group = _Group(keys + [k for k in dict.fromkeys(more_keys) if k not in keys])
+    group = _Group(keys, own)
     rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
     having = _having(select, scope, items)
     having = group.rewrite(having) if having is not None else None
@@ -102,10 +87,14 @@ def build_grouping(
         aggregate,
         [SelectItem(i.name, fill(i.expression, values)) for i in rewritten],
         fill(having, values) if having is not None else None,
-        tuple(grouped[group.keys.index(k)] for k in more_keys),
-        (rewritten, dict(zip(group.call_slots, calls, strict=True))),
+        _grouped_scope(scope, {marked(k): c for k, c in zip(group.keys, grouped, strict=True)}),
         _meanings(group, columns_of, number),
     )
+
+
+def _grouped_scope(scope: Scope, keys: Mapping[str | None, Column]) -> Scope:
+    entries = (e for e in scope.entries if e.column.name in keys)
+    return Scope(tuple(replace(e, column=keys[e.column.name]) for e in entries), scope.outer)
 
 
 def _meanings(
@@ -124,20 +113,6 @@ def _is_global(select: exp.Select, group: _Group, sets: KeySets | None) -> bool:
     return by is None or bool(by.args.get("all")) or (sets is not None and sets.is_everything)
 
 
-def _over_nothing(call: Call) -> exp.Expr:
-    if call.function in _ZERO_OF_NOTHING:
-        return exp.Literal.number(0)
-    if call.function in ("collect_list", "collect_set"):
-        return exp.cast(exp.Array(), call.output.type, dialect="spark")
-    if call.function in _NEVER_NULL:
-        raise NotDifferentiable(
-            f"{call.function}() in a correlated subquery",
-            detail="what it gives for a row without matches is not known here",
-            hint="write it as a LEFT JOIN with GROUP BY",
-        )
-    return exp.null()
-
-
 def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
     for key in keys:
         if not is_comparable(key.type):
@@ -151,6 +126,7 @@ class _Group:
     """Collects keys and calls; `rewrite` replaces them in an expression by numbered slots."""
 
     keys: list[exp.Expr]
+    own: frozenset[str]
     calls: list[tuple[str, tuple[int, ...], exp.Expr | None]] = field(default_factory=list)
     arguments: list[exp.Expr] = field(default_factory=list)
     nodes: list[exp.Expr] = field(default_factory=list)
@@ -175,11 +151,13 @@ class _Group:
             slot = f"grouping{len(self.groupings)}"
             self.groupings[slot] = node
             return mark(slot)
-        if is_aggregate(node) and not _is_over_window(node):
+        if is_aggregate(node) and not is_over_window(node):
             return mark(f"call{self._call(node)}")
         if is_slot(node):
             return node
         if isinstance(node, exp.Column):
+            if marked(node) not in self.own:
+                return node  # of the query around: one value here
             raise InvalidQuery(
                 "a column is neither grouped nor inside an aggregate function",
                 hint="add it to GROUP BY, or wrap it in max()",
@@ -194,6 +172,12 @@ class _Group:
                     hint="compute its value in a subquery in FROM, and aggregate that",
                 )
             form = call_form(node)
+            read = {marked(column) for column in node.find_all(exp.Column)}
+            if read and not read & self.own:
+                raise NotDifferentiable(
+                    f"the aggregate function {form.function}() over columns of the outer query",
+                    hint="compute it in a subquery in FROM of the outer query",
+                )
         call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
         if call not in self.calls:
             self.calls.append(call)
@@ -282,7 +266,7 @@ def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Ex
     for column in having.this.find_all(exp.Column):
         name = column.name.lower()
         item = _aliases(items).get(name) if not column.table else None
-        found = scope.resolve([column.name]) if item is not None else None
+        found = scope.resolve_here([column.name]) if item is not None else None
         if item is not None and found is not None and marked(item) != found[0].name:
             raise NotDifferentiable(
                 f"the alias {column.name} in HAVING, which is also a column's name",
@@ -295,7 +279,7 @@ def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
     return {i.name.lower(): i.expression for i in items if i.name}
 
 
-def _is_over_window(node: exp.Expr) -> bool:
+def is_over_window(node: exp.Expr) -> bool:
     """Whether it is the function of a window, which groups nothing."""
     while isinstance(node.parent, AROUND):
         node = node.parent

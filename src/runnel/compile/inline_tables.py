@@ -22,7 +22,10 @@ _MOST_NUMBERS = 10_000_000
 
 def inline_table(builder: Builder, values: exp.Values) -> tuple[Node, Scope]:
     """VALUES (...), (...) AS t(a, b): one row that is stacked."""
-    rows, alias = _rows(values)
+    rows = [row.expressions for row in values.expressions]
+    if any(isinstance(row[0], exp.Struct) for row in rows if len(row) == 1):
+        # Spark takes some structs for the row itself.
+        raise NotDifferentiable("VALUES whose rows are structs", hint="write (a, b), (c, d)")
     cells = [[to_scalar(resolve(cell, Scope(()))) for cell in row] for row in rows]
     if len({len(row) for row in cells}) != 1:
         raise InvalidQuery("the rows of VALUES have different numbers of columns")
@@ -33,23 +36,10 @@ def inline_table(builder: Builder, values: exp.Values) -> tuple[Node, Scope]:
     if names and len(names) != len(columns):
         raise InvalidQuery(f"{len(names)} names for {len(columns)} columns of VALUES")
     called = names or [f"col{i}" for i in range(1, len(columns) + 1)]
-    entries = [Entry(alias, name, c) for name, c in zip(called, columns, strict=True)]
+    entries = [
+        Entry(values.alias or None, name, c) for name, c in zip(called, columns, strict=True)
+    ]
     return Generate(OneRow(), function, columns), Scope(tuple(entries))
-
-
-def _rows(values: exp.Values) -> tuple[list[list[exp.Expr]], str | None]:
-    """The rows, and the table's alias, which the parser gives to the last row without brackets."""
-    rows = [list(row.expressions) for row in values.expressions]
-    last = rows[-1][-1]
-    alias = values.alias or None
-    if isinstance(last, exp.Alias) and len(rows[-1]) == 1:
-        rows[-1], alias = [last.this], last.alias
-    for row in rows:
-        if any(isinstance(cell, (exp.Alias, exp.Struct)) for cell in row):
-            raise NotDifferentiable(
-                "VALUES with names or structs inside", hint="use named_struct() and cast it"
-            )
-    return rows, alias
 
 
 def range_table(

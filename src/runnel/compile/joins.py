@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -10,6 +11,7 @@ from runnel.algebra.nodes import InnerJoin, JoinKind, Node, OuterJoin, Project, 
 from runnel.algebra.scalar import Scalar
 from runnel.compile.scalars import conjuncts, resolve, to_scalar
 from runnel.compile.scope import Entry, Scope
+from runnel.compile.subqueries_in_on import join_on_subquery
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def join_relations(
-    builder: Builder, left: Node, left_scope: Scope, join: exp.Join, right: tuple[Node, Scope]
+    builder: Builder,
+    left: Node,
+    left_scope: Scope,
+    join: exp.Join,
+    right: tuple[Node, Scope],
+    ctes: Mapping[str, Any],
 ) -> tuple[Node, Scope]:
     """Join the next FROM item to what stands before it."""
     right_node, right_scope = right
@@ -30,10 +37,13 @@ def join_relations(
     if shared:
         pairs = [(_only(left_scope, n), _only(right_scope, n)) for n in shared]
         condition = [Scalar(("", " = ", ""), (a.name, b.name)) for a, b in pairs]
+    elif (on := join.args.get("on")) and on.find(exp.Query):
+        node = join_on_subquery(builder, left, right_node, join, scope, ctes)
+        return node, left_scope if kind in ("SEMI", "ANTI") else scope
     else:
         pairs = []
-        on = join.args.get("on")
-        condition = [to_scalar(resolve(c, scope)) for c in conjuncts(on)] if on else []
+        seen = Scope(scope.entries, builder.outer)
+        condition = [to_scalar(resolve(c, seen)) for c in conjuncts(on)] if on else []
     if kind in ("SEMI", "ANTI"):
         return SemiJoin(left, right_node, tuple(condition), kind == "ANTI"), left_scope
     node = _join_node(side, left, right_node, tuple(condition))

@@ -36,7 +36,7 @@ def join_lateral(builder: Builder, node: Node, scope: Scope, join: exp.Join) -> 
     """JOIN LATERAL f(...): without partners a row goes, after LEFT it stays."""
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
-        raise NotDifferentiable(f"{side} {kind} JOIN LATERAL", hint="use JOIN or LEFT JOIN")
+        raise NotDifferentiable(f"{side or kind} JOIN LATERAL", hint="use JOIN or LEFT JOIN")
     if join.args.get("using") or join.method:
         raise NotDifferentiable("JOIN LATERAL with USING or NATURAL", hint="write it with ON")
     on = join.args.get("on")
@@ -49,7 +49,8 @@ def join_lateral(builder: Builder, node: Node, scope: Scope, join: exp.Join) -> 
     generator = _generator(join.this if isinstance(join.this, exp.Unnest) else join.this.this)
     node, scope = _widened(builder, node, scope, generator.outer(side == "LEFT"), join.this)
     if conditions:
-        node = Filter(node, tuple(to_scalar(resolve(c, scope)) for c in conditions))
+        seen = Scope(scope.entries, builder.outer)
+        node = Filter(node, tuple(to_scalar(resolve(c, seen)) for c in conditions))
     return node, scope
 
 
@@ -66,18 +67,23 @@ def table_function(builder: Builder, node: exp.Expr) -> tuple[Node, Scope]:
 
 def _generator(function: exp.Expr) -> Generator:
     generator = generator_of(function)
-    if generator is None:
+    if generator is not None:
+        return generator
+    if isinstance(function, exp.Unnest):
         raise NotDifferentiable(
-            f"the table function {function.sql('spark')[:60]}",
-            hint="use refresh mode FULL or AUTO",
+            "UNNEST of several arrays or with positions",
+            hint="use inline(arrays_zip(...)) or posexplode(...)",
         )
-    return generator
+    raise NotDifferentiable(
+        f"the table function {function.sql('spark')[:60]}", hint="use refresh mode FULL or AUTO"
+    )
 
 
 def _widened(
     builder: Builder, node: Node, scope: Scope, generator: Generator, item: exp.Expr
 ) -> tuple[Node, Scope]:
-    made, outputs = generate(builder, node, scope, generator, _names(item))
+    seen = Scope(scope.entries, builder.outer)
+    made, outputs = generate(builder, node, seen, generator, _names(item))
     return made, Scope(scope.entries + _entries(outputs, item))
 
 

@@ -45,10 +45,24 @@ def is_in_subquery(node: exp.Expr) -> bool:
     return isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Query)
 
 
+def is_exists(node: exp.Expr) -> bool:
+    """EXISTS over a subquery; there is a function of that name over arrays too."""
+    return isinstance(node, exp.Exists) and isinstance(node.this, exp.Query)
+
+
+def is_any_row(query: exp.Expr) -> bool:
+    """Whether it is limited to a number of rows, one or more, from the first on."""
+    limit = query.args.get("limit")
+    if not isinstance(limit, exp.Limit) or query.args.get("offset"):
+        return False
+    number = limit.expression
+    return isinstance(number, exp.Literal) and number.name.isdigit() and int(number.name) > 0
+
+
 def _is_lifted(node: exp.Expr) -> bool:
     if isinstance(node, exp.Not):
         return is_in_subquery(node.this.unnest())
-    return is_in_subquery(node) or isinstance(node, (exp.Exists, exp.Subquery, exp.Select))
+    return is_in_subquery(node) or is_exists(node) or isinstance(node, exp.Query)
 
 
 def _negations_down(node: exp.Expr) -> exp.Expr:

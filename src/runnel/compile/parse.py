@@ -20,7 +20,7 @@ def parse(query: str) -> exp.Query:
     try:
         statements = [s for s in sqlglot.parse(text, dialect=SparkSql) if s is not None]
     except (ParseError, TokenError) as error:
-        raise InvalidQuery("the query cannot be parsed", detail=_place(error)) from None
+        raise InvalidQuery("the query cannot be parsed", detail=place(error)) from None
     if len(statements) != 1:
         raise InvalidQuery(
             f"expected one query, found {len(statements)} statements",
@@ -35,7 +35,8 @@ def parse(query: str) -> exp.Query:
     return statement
 
 
-def _place(error: Exception) -> str:
+def place(error: Exception) -> str:
+    """Where in the text the parser stopped."""
     details = getattr(error, "errors", None)
     if not details:
         return str(error).splitlines()[0]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runnel.algebra.nodes import Aggregate, Node, Scan, walk
+from runnel.algebra.nodes import Aggregate, Fixpoint, Node, Scan, walk
 from runnel.compile.build import Builder, SourceSchema
 from runnel.compile.differentiate import laws
 from runnel.compile.differentiate.aggregate import group_state
 from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, names_of
 from runnel.compile.differentiate.root_aggregate import change_root_aggregate
+from runnel.compile.differentiate.root_fixpoint import change_root_fixpoint, full_root_fixpoint
 from runnel.compile.differentiate.root_top_k import change_root_top, flagged
 from runnel.compile.differentiate.top_k import top
 from runnel.compile.guard import guard
@@ -23,12 +24,14 @@ from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
 from runnel.compile.rewrites.determinism import make_deterministic, written
+from runnel.compile.rewrites.fix_time import refuse_time
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.rewrites.ties import number_places
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
-from runnel.errors import InvalidQuery, UserError
+from runnel.compile.unnest.free import free_columns
+from runnel.errors import InvalidQuery, NotDifferentiable, UserError
 from runnel.model.columns import WEIGHT, Column, Layout
 
 PASSES = (
@@ -66,9 +69,15 @@ class CompiledQuery:
         return {key: tuple(names) for key, names in used.items()}
 
     def full(self) -> str:
+        """The text of the last step of `full_program`."""
+        return self.full_program().output.sql
+
+    def full_program(self) -> Program:
         """The stored rows of the whole result at the new versions, each with its `__weight`."""
         emitter = _emitter(self.kinds, frozenset(), frozenset())
-        return _full(emitter, self.root)
+        sql = _full(emitter, self.root)
+        emitter.add("output", "the whole result", sql, self.layout.stored)
+        return simplify(Program(tuple(emitter.steps.values())))
 
     def program(self, changed: frozenset[str], growing: frozenset[str] = frozenset()) -> Program:
         """The change program for a window in which these sources changed; cached."""
@@ -83,13 +92,19 @@ def compile_query(
     sources: Sequence[SourceSchema],
     typer: Typer,
     names: Sequence[str] | None = None,
+    *,
+    is_instant: bool = False,
 ) -> CompiledQuery:
     """Compile a query; `names` are the output names as Spark gives them.
+
+    `is_instant`: what asks for the time is taken as it is; good for the text only.
 
     Raises InvalidQuery when no mode can keep it, NotDifferentiable when only FULL can.
     """
     parsed = parse(query)
     refuse(parsed)
+    if not is_instant:
+        refuse_time(parsed)
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
     syntax = expand_named_windows(syntax)
@@ -101,6 +116,8 @@ def compile_query(
         point(error, query)
         raise
     tree = relation.node
+    if free_columns(tree):
+        raise NotDifferentiable("a reference to an outer query that no row gives")
     outputs = tuple(column for _, column in relation.outputs)
     called = tuple(names) if names is not None else _default_names(relation.outputs)
     if len(called) != len(outputs):
@@ -132,6 +149,8 @@ def _full(emitter: Emitter, root: Root) -> str:
             return flagged(root.top, _full(emitter, root.top.rows))
         reading = top(root.top.node, emitter.new(root.top.node.input))
         return _stored(root.top.rows, reading.sql, W)
+    if isinstance(root.node, Fixpoint):
+        return full_root_fixpoint(emitter, root.node, root.items)
     if root.state is None:
         return _stored(root, emitter.new(root.node).sql, W)
     assert isinstance(root.node, Aggregate)
@@ -147,6 +166,8 @@ def _change(emitter: Emitter, root: Root) -> str | None:
         if rows is not None:
             change_root_top(emitter, root.top, rows)
         return rows
+    if isinstance(root.node, Fixpoint):
+        return change_root_fixpoint(emitter, root.node, root.stored, root.items)
     if root.state is None:
         change = emitter.change(root.node)
         if change is not None:

@@ -46,12 +46,14 @@ def pivoted(
     return node, scope
 
 
-def refuse_pivot_of_the_last(join: exp.Join) -> None:
-    """After a join without ON, Spark takes PIVOT for one of the whole join."""
-    if join.this.args.get("pivots"):
-        raise NotDifferentiable(
-            "PIVOT or UNPIVOT behind a join", hint="put it into a subquery: (SELECT * FROM ...)"
-        )
+def pivots_of(join: exp.Join) -> tuple[exp.Join, list[exp.Pivot]]:
+    """The join, and the clauses behind it: they concern all that is joined, not its last table."""
+    pivots = [*(join.this.args.get("pivots") or ()), *(join.args.get("pivots") or ())]
+    if not pivots:
+        return join, []
+    join = join.copy()
+    join.this.set("pivots", None)
+    return join, pivots
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Text refers to what it reads by tokens, which the executor replaces:
     ⟦change:source⟧  its change in the window: its columns and its weight, not netted
     ⟦state⟧          the trace's own contents: stored columns, `__weight`, `__epoch`, unconsolidated
     ⟦step:name⟧      another step
+    ⟦last⟧, ⟦all⟧    in a step that is run in rounds: the rows of the last round, of all so far
     ⟦hint:a:name⟧    a broadcast hint for alias a, if step `name` turns out small
     ⟦hint:a:name:b⟧  ... or one for alias b, if the step was not kept since it meets little
 
@@ -51,6 +52,8 @@ def hint(alias: str, name: str, other: str | None = None) -> str:
 
 
 STATE = "⟦state⟧"
+LAST, ALL = "⟦last⟧", "⟦all⟧"
+NEW = "__new"
 
 
 class Keep(StrEnum):
@@ -69,7 +72,10 @@ class Keep(StrEnum):
 class Step:
     """One named relation. `only_if` names a step that is always kept: when empty, so is this one.
 
-    `bound` is a token whose row count this one's cannot exceed.
+    `bound` is a token whose row count this one's cannot exceed. With `again` it is run in rounds:
+    `sql` is the first, `again` the next ones, which read ⟦last⟧ and ⟦all⟧; it holds the rows of all
+    rounds, and ends with the first round in which no row says `__new`. More than `max_level` rounds
+    after the first are an error.
     """
 
     name: str
@@ -80,11 +86,14 @@ class Step:
     only_if: str | None = None
     bound: str | None = None
     meets: frozenset[str] = frozenset()
+    again: str | None = None
+    max_level: int | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The tokens in the text, in order, hints left out."""
-        return tuple(t for t in TOKEN.findall(self.sql) if not t.startswith("hint:"))
+        text = self.sql + (self.again or "")
+        return tuple(t for t in TOKEN.findall(text) if not t.startswith("hint:"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,10 @@ class Program:
         return next(s for s in self.steps if s.name == name)
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            f"-- {s.name}: {s.purpose}{f' ({s.keep})' if s.keep is not Keep.NEVER else ''}\n{s.sql}"
-            for s in self.steps
-        )
+        return "\n\n".join(map(_printed, self.steps))
+
+
+def _printed(step: Step) -> str:
+    kept = f" ({step.keep})" if step.keep is not Keep.NEVER else ""
+    rounds = f"\n-- and again, until a round gives nothing new\n{step.again}" if step.again else ""
+    return f"-- {step.name}: {step.purpose}{kept}\n{step.sql}{rounds}"

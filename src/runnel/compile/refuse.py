@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from runnel.compile.lifting import is_any_row
 from runnel.errors import InvalidQuery
 
 NON_DETERMINISTIC = frozenset(
@@ -11,21 +12,25 @@ NON_DETERMINISTIC = frozenset(
     "input_file_name input_file_block_start input_file_block_length".split()
 )
 SESSION_DEPENDENT = frozenset(
-    "current_timestamp current_date now localtimestamp curdate current_time current_timezone "
-    "current_user user session_user current_catalog current_database current_schema version".split()
+    "current_time current_timezone current_user user session_user current_catalog current_database "
+    "current_schema version".split()
 )
+# DATE 'today' is not CAST('today' AS DATE), and no two days the same.
+_SPECIAL_DATES = frozenset("now today yesterday tomorrow epoch".split())
 
 
 def refuse(tree: exp.Query) -> None:
     """Raise for the first construct that makes the answer depend on more than the sources."""
     for node in tree.walk():
         _refuse_function(node)
+        _refuse_special_date(node)
         if isinstance(node, exp.TableSample):
             raise InvalidQuery(
                 "TABLESAMPLE is not deterministic",
                 hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
             )
-        if isinstance(node, exp.Query) and node.args.get("limit") and not node.args.get("order"):
+        _refuse_quantified(node)
+        if _is_arbitrary(node):
             raise InvalidQuery(
                 "LIMIT without ORDER BY is not deterministic",
                 detail="which rows it keeps would change from one refresh to the next",
@@ -49,6 +54,32 @@ def strange_functions(tree: exp.Query) -> frozenset[str]:
     return frozenset(node.name.lower() for node in tree.find_all(exp.Anonymous))
 
 
+def _is_arbitrary(node: exp.Expr) -> bool:
+    """LIMIT over rows in no order; EXISTS asks only whether there is one."""
+    if not isinstance(node, exp.Query) or node.args.get("order"):
+        return False
+    asked = isinstance(node.parent, exp.Exists) and is_any_row(node)
+    return bool(node.args.get("limit")) and not asked
+
+
+def _refuse_quantified(node: exp.Expr) -> None:
+    """x > ANY (SELECT ...): Spark's grammar has none of these."""
+    if not isinstance(node, (exp.Any, exp.All)) or not isinstance(node.this, exp.Query):
+        return
+    if not isinstance(node.parent, exp.Predicate):
+        return
+    is_any = isinstance(node, exp.Any)
+    if isinstance(node.parent, exp.EQ if is_any else exp.NEQ):
+        hint = f"write x {'IN' if is_any else 'NOT IN'} (SELECT ...)"
+    elif is_any:
+        hint = "write EXISTS (SELECT 1 FROM ... WHERE x > y) with your comparison in place of x > y"
+    else:
+        hint = "write NOT EXISTS (SELECT 1 FROM ... WHERE NOT coalesce(x > y, FALSE)) likewise"
+    raise InvalidQuery(
+        f"{'ANY' if is_any else 'ALL'} over a subquery", detail="Spark does not know it", hint=hint
+    )
+
+
 def _refuse_function(node: exp.Expr) -> None:
     names = _function_names(node)
     if names & NON_DETERMINISTIC:
@@ -60,16 +91,28 @@ def _refuse_function(node: exp.Expr) -> None:
     if names & SESSION_DEPENDENT:
         raise InvalidQuery(
             f"{min(names & SESSION_DEPENDENT)}() depends on when and where the query runs",
-            detail="Runnel does not maintain such queries yet",
-            hint="filter by time when reading the stream table instead",
+            detail="the contents of a stream table must follow from its sources alone",
+            hint="write the value into the query; for the time there are current_timestamp(), "
+            "current_date() and localtimestamp(), which give the data timestamp of the refresh",
+        )
+
+
+def _refuse_special_date(node: exp.Expr) -> None:
+    if not isinstance(node, exp.Cast) or not node.this.is_string:
+        return
+    words = node.this.name.lower().split()
+    if node.is_type("date", "timestamp", "timestamptz", "timestampltz", "timestampntz") and (
+        words and words[0] in _SPECIAL_DATES
+    ):
+        raise InvalidQuery(
+            f"'{node.this.name}' as a date depends on when the query runs",
+            hint="write current_date() or current_timestamp(), or the date itself",
         )
 
 
 def _function_names(node: exp.Expr) -> frozenset[str]:
     if isinstance(node, exp.Anonymous):
         return frozenset({node.name.lower()})
-    if isinstance(node, exp.StrToUnix) and node.this is None:
-        return frozenset({"now"})
     if isinstance(node, exp.Func):
         return frozenset(name.lower() for name in node.sql_names())
     return frozenset()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from runnel.algebra.nodes import Node
 from runnel.compile.scope import Entry, Scope
 from runnel.errors import InvalidQuery
@@ -29,3 +31,9 @@ class Relation:
                 for name, (_, column) in zip(called, self.outputs, strict=True)
             )
         )
+
+
+def column_aliases(node: exp.Expr) -> tuple[str, ...]:
+    """The names that an alias gives to the columns."""
+    alias = node.args.get("alias")
+    return tuple(c.name for c in alias.args.get("columns") or ()) if alias is not None else ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from runnel.algebra.nodes import Aggregate, Filter, Node, Project, Scan, TopK, walk
 from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile.differentiate.state import State, state_of
+from runnel.compile.recursive_root import peel_fixpoint, store_fixpoint
 from runnel.model.columns import Column, Layout, hashable_names
 
 
@@ -48,6 +49,11 @@ def root_of(tree: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> 
         top = top.input
     if isinstance(top, TopK) and top.limit is not None:
         return _top_root(top, tree, outputs, names)
+    fixpoint, values, conditions = peel_fixpoint(tree)
+    if fixpoint is not None:
+        shown = _conjunction(conditions)
+        wanted = [values[c.name] for c in outputs]
+        return Root(fixpoint, None, *store_fixpoint(fixpoint, shown, wanted, outputs, names))
     aggregate, values, conditions = _peel(tree)
     if aggregate is None:
         return _linear_root(tree, outputs, names)

@@ -46,7 +46,8 @@ def resolve(
 ) -> exp.Expr:
     """A copy of the expression with every column replaced by its mark.
 
-    `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them.
+    `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them, and
+    they win over those of the query around.
     """
     check_expression(node, with_windows)
 
@@ -122,7 +123,9 @@ def check_expression(node: exp.Expr, with_windows: bool = False) -> None:
 
 def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
     parts = parts_of(column)
-    found = scope.resolve(parts)
+    found = scope.resolve_here(parts)
+    if found is None and parts[0].lower() not in aliases:
+        found = scope.resolve(parts)
     if found is not None:
         resolved, fields = found
         node: exp.Expr = _mark_at(resolved.name, column)

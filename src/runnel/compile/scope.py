@@ -38,6 +38,13 @@ class Scope:
 
     def resolve(self, parts: list[str]) -> tuple[Column, list[str]] | None:
         """The column, and the parts left over that are struct fields; None when nothing fits."""
+        found = self.resolve_here(parts)
+        if found is None and self.outer is not None:
+            return self.outer.resolve(parts)
+        return found
+
+    def resolve_here(self, parts: list[str]) -> tuple[Column, list[str]] | None:
+        """The same, the query around left out."""
         candidates: list[tuple[str | None, str | None, int]] = []
         if len(parts) >= 3:
             candidates.append((parts[0], parts[1], 2))
@@ -54,7 +61,7 @@ class Scope:
                 )
             if found:
                 return found[0].column, parts[used + 1 :]
-        return self.outer.resolve(parts) if self.outer is not None else None
+        return None
 
     def spell(self, column: str) -> exp.Expr | None:
         """How the query's text calls a column of the tree; None when it has no name there."""

@@ -12,13 +12,14 @@ from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
 from runnel.algebra.scalar import Scalar
 from runnel.compile.grouping import build_grouping, is_grouped
 from runnel.compile.laterals import lateral_view
-from runnel.compile.lifting import fill, lift
-from runnel.compile.ordering import Ordering, is_limited
+from runnel.compile.lifting import fill
+from runnel.compile.ordering import Ordering
 from runnel.compile.places import at
 from runnel.compile.relation import Relation
-from runnel.compile.scalars import column_type, conjuncts, mark, marked, resolve, to_scalar
+from runnel.compile.scalars import conjuncts, mark, marked, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.compile.select_generator import build_generated, has_generator
+from runnel.compile.select_subqueries import filled_select, lifted_select
 from runnel.compile.subqueries import attach_all, filter_by
 from runnel.compile.windows import Spell, attach_windows
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -40,8 +41,10 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
     if has_generator(select):
         return build_generated(builder, select, ctes)
-    node, scope, _ = rows_of(builder, select, ctes, None)
-    select, pending = _lifted(select)
+    node, scope = rows_of(builder, select, ctes)
+    select, early, late = lifted_select(select)
+    node, values = attach_all(builder, node, scope, early, ctes)
+    select = filled_select(select, values)
     shown = select_items(select, scope)
     ordering = Ordering.of(select, scope, shown)
     qualify = _qualify(select, scope, shown)
@@ -50,17 +53,14 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
     spell: Spell = scope.spell
     if is_grouped(select):
         grouped = build_grouping(builder, select, node, scope, items)
-        node, values = attach_all(builder, grouped.node, Scope(()), pending, ctes)
+        node, values = attach_all(builder, grouped.node, grouped.scope, late, ctes)
         items = _filled(grouped.items, values)
         spell = _speller(grouped.meanings, scope)
         if grouped.having is not None:
             having = conjuncts(fill(grouped.having, values))
             node = Filter(node, tuple(to_scalar(c) for c in having))
-    else:
-        if select.args.get("having"):
-            raise NotDifferentiable("HAVING without aggregation")
-        node, values = attach_all(builder, node, scope, pending, ctes)
-        items = _filled(items, values)
+    elif select.args.get("having"):
+        raise NotDifferentiable("HAVING without aggregation")
     node, expressions = attach_windows(builder, node, [i.expression for i in items], spell)
     if qualify is not None:
         node = Filter(node, tuple(to_scalar(c) for c in conjuncts(expressions.pop())))
@@ -115,65 +115,12 @@ def _speller(meanings: Mapping[str, exp.Expr], scope: Scope) -> Spell:
     return spell
 
 
-def select_rows(
-    builder: Builder, select: exp.Select, ctes: Mapping[str, Any], outer: Scope
-) -> tuple[Node, tuple[Scalar, ...], list[exp.Expr]]:
-    """The rows of a SELECT that neither groups nor limits, for a test that only compares them.
-
-    Its output as expressions over the rows, and its conditions that read the outer query.
-    """
-    node, scope, correlated = rows_of(builder, select, ctes, outer)
-    if correlated:
-        refuse_whole(select)
-    items = select_items(select, scope)
-    return node, tuple(to_scalar(item.expression) for item in items), correlated
-
-
-def needs_whole(select: exp.Select) -> bool:
-    """Whether a row of the result depends on the other rows, other than by grouping."""
-    own = select.walk(prune=lambda n: isinstance(n, exp.Query) and n is not select)
-    return is_limited(select) or any(isinstance(node, exp.Window) for node in own)
-
-
-def refuse_whole(select: exp.Select) -> None:
-    """Refuse a correlated subquery that looks at several of its rows."""
-    if needs_whole(select):
-        raise NotDifferentiable(
-            "LIMIT or a window function in a correlated subquery",
-            hint="use a window function in a FROM subquery and join it",
-        )
-
-
-def rows_of(
-    builder: Builder, select: exp.Select, ctes: Mapping[str, Any], outer: Scope | None
-) -> tuple[Node, Scope, list[exp.Expr]]:
-    """FROM and WHERE, and the resolved conjuncts of WHERE that read the outer query."""
+def rows_of(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tuple[Node, Scope]:
+    """FROM and WHERE."""
     node, scope = _from(builder, select, ctes)
-    scope = Scope(scope.entries, outer)
+    scope = Scope(scope.entries, builder.outer)
     where = select.args.get("where")
-    if where is None:
-        return node, scope, []
-    node, correlated = filter_by(builder, node, scope, where.this, ctes)
-    return node, scope, correlated
-
-
-def _lifted(select: exp.Select) -> tuple[exp.Select, dict[str, exp.Expr]]:
-    """The SELECT without the subqueries of its list and HAVING, and these by slot."""
-    if not any(e.find(exp.Query) for e in (*select.expressions, select.args.get("having")) if e):
-        return select, {}
-    copy = select.copy()
-    pending: dict[str, exp.Expr] = {}
-    shown = []
-    for node in copy.expressions:
-        lifted, found = lift(node)
-        shown.append(lifted)
-        pending |= found
-    copy.set("expressions", shown)
-    if having := copy.args.get("having"):
-        lifted, found = lift(having.this)
-        having.set("this", lifted)
-        pending |= found
-    return copy, pending
+    return (filter_by(builder, node, scope, where.this, ctes) if where else node), scope
 
 
 def _filled(items: list[SelectItem], values: Mapping[str, exp.Expr]) -> list[SelectItem]:
@@ -185,14 +132,7 @@ def project(
 ) -> tuple[Node, tuple[Column, ...]]:
     """Compute resolved expressions over a node; a bare column keeps its type without asking."""
     scalars = [to_scalar(e) for e in expressions]
-    computed = [s for s in scalars if s.bare_column is None]
-    answers = iter(
-        builder.typer.types(node.columns, [s.render() for s in computed]) if computed else ()
-    )
-    columns = tuple(
-        builder.fresh(column_type(node.columns, s.bare_column) if s.bare_column else next(answers))
-        for s in scalars
-    )
+    columns = tuple(builder.fresh(type_) for type_ in builder.types_of(scalars))
     return Project(node, tuple(zip(columns, scalars, strict=True))), columns
 
 
@@ -207,7 +147,7 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
         with at(node):
             expression = resolve(node.unalias(), scope, aliases, with_windows=True)
         name = node.alias or (node.name if isinstance(node, (exp.Column, exp.Dot)) else None)
-        items.append(SelectItem(name, expression))
+        items.append(SelectItem(name if marked(node) is None else None, expression))
         if node.alias:
             aliases[node.alias.lower()] = expression
     return items

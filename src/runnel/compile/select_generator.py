@@ -31,6 +31,11 @@ class _Split:
     names: tuple[str, ...]
     is_distinct: bool
 
+    @property
+    def reads(self) -> list[int]:
+        """The places of arguments that are computed below."""
+        return [i for i, a in enumerate(self.generator.arguments) if not _is_constant(a)]
+
 
 def has_generator(select: exp.Select) -> bool:
     """Whether an item of the select list is a table function."""
@@ -41,10 +46,9 @@ def build_generated(builder: Builder, select: exp.Select, ctes: Mapping[str, Any
     """Build a SELECT with one table function in its list."""
     split = _split(select)
     inner = builder.query(split.inner, ctes)
-    reads = [place for place, a in enumerate(split.generator.arguments) if not _is_constant(a)]
-    first = len(inner.outputs) - len(reads)
+    first = len(inner.outputs) - len(split.reads)
     arguments = list(split.generator.arguments)
-    for place, (_, column) in zip(reads, inner.outputs[first:], strict=True):
+    for place, (_, column) in zip(split.reads, inner.outputs[first:], strict=True):
         arguments[place] = mark(column.name)
     generator = replace(split.generator, arguments=tuple(arguments))
     node, generated = generate(builder, inner.node, Scope(()), generator, split.names)

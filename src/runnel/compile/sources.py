@@ -14,24 +14,31 @@ from runnel.model.names import TableName, quote
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """One mention of a table: its name, where it stands in the text, whether it has an alias."""
+    """One mention of a table: its name, where it stands in the text, how it is written there."""
 
     name: TableName
     start: int
     end: int
     has_alias: bool
+    is_qualified: bool
+    catalog: str
 
 
-def table_references(query: str) -> tuple[TableReference, ...]:
-    """Every mention of a table that is not a CTE of the query itself."""
+def table_references(query: str, schema: str = "default") -> tuple[TableReference, ...]:
+    """Every mention of a table that is not a CTE of the query itself.
+
+    `schema` is what a name without one means.
+    """
     tree = parse(query)
     offset = _offset(query)
     return tuple(
         TableReference(
-            table_name(table),
+            table_name(table, schema),
             start=offset + _first(table).meta["start"],
             end=offset + table.this.meta["end"] + 1,
             has_alias=bool(table.alias),
+            is_qualified=bool(table.db),
+            catalog=table.catalog,
         )
         for table in _tables(tree)
     )
@@ -47,15 +54,20 @@ def source_names(query: str) -> tuple[TableName, ...]:
 
 def redirect(query: str, replacement: Callable[[TableName], str]) -> str:
     """The user's own text, with each table name replaced (by position, so nothing else changes)."""
-    references = table_references(query)
-    aliases = _aliases(r.name for r in references if not r.has_alias)
+    return substitute(query, lambda reference: replacement(reference.name))
+
+
+def substitute(
+    query: str, replacement: Callable[[TableReference], str | None], schema: str = "default"
+) -> str:
+    """Like redirect, by mention; one for which there is no replacement stays as it is."""
+    references = table_references(query, schema)
+    texts = [(r, text) for r in references if (text := replacement(r)) is not None]
+    names = _aliases(r.name for r in references if not r.has_alias)
+    aliases = {r.name.key: names[r.name.key] for r, _ in texts if not r.has_alias}
     edits = [
-        (
-            r.start,
-            r.end,
-            replacement(r.name) + ("" if r.has_alias else f" AS {aliases[r.name.key]}"),
-        )
-        for r in references
+        (r.start, r.end, text + ("" if r.has_alias else f" AS {aliases[r.name.key]}"))
+        for r, text in texts
     ]
     edits += _qualifiers(query, aliases)
     out = query
@@ -93,9 +105,9 @@ def _offset(query: str) -> int:
     return len(query) - len(query.lstrip())
 
 
-def table_name(table: exp.Table) -> TableName:
+def table_name(table: exp.Table, schema: str = "default") -> TableName:
     """The name a syntax node stands for."""
-    return TableName(table.db or "default", table.name)
+    return TableName(table.db or schema, table.name)
 
 
 def _first(table: exp.Table) -> exp.Identifier:

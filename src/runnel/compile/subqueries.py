@@ -14,11 +14,12 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Filter, Node, Project, SemiJoin, UnionAll
 from runnel.algebra.scalar import Scalar, join, wrap
-from runnel.compile.lifting import fill, is_in_subquery, lift
+from runnel.compile.lifting import fill, is_any_row, is_exists, is_in_subquery, lift
 from runnel.compile.places import at
 from runnel.compile.scalars import conjuncts, mark, resolve, to_scalar
 from runnel.compile.scope import Scope
-from runnel.errors import InvalidQuery, NotDifferentiable
+from runnel.compile.unnest.lookup import look_up_rows
+from runnel.errors import InvalidQuery
 from runnel.model.columns import Column
 
 if TYPE_CHECKING:
@@ -27,30 +28,51 @@ if TYPE_CHECKING:
 
 def filter_by(
     builder: Builder, node: Node, scope: Scope, condition: exp.Expr, ctes: Mapping[str, Any]
-) -> tuple[Node, list[exp.Expr]]:
-    """The filtered rows, and the resolved conjuncts that read an outer query's columns."""
+) -> Node:
+    """The filtered rows; what needs no subquery filters first, so that fewer rows ask."""
     plain: list[exp.Expr] = []
+    asking: list[exp.Expr] = []
     tests: list[tuple[exp.Expr, bool]] = []
     for conjunct in conjuncts(condition):
         test, is_negated = _without_not(conjunct)
         if is_membership(test):
             tests.append((test, is_negated))
-            continue
+        elif conjunct.find(exp.Query):
+            asking.append(conjunct)
+        else:
+            plain.append(conjunct)
+    resolved = []
+    for conjunct in plain:
+        with at(conjunct):
+            resolved.append(resolve(conjunct, scope))
+    node = _filtered(node, resolved)
+    for conjunct in asking:
         lifted, pending = lift(conjunct)
         with at(conjunct):
             node, columns = attach_all(builder, node, scope, pending, ctes)
-            plain.append(resolve(fill(lifted, columns), scope))
-    own = {c.name for c in node.columns}
-    inside = tuple(s for c in plain if (s := to_scalar(c)).reads <= own)
-    node = Filter(node, inside) if inside else node
+            node = _filtered(node, [resolve(fill(lifted, columns), scope)])
     for test, is_negated in tests:
-        node = _Test.of(builder, node, scope, test, ctes).keep(is_negated)
-    return node, [c for c in plain if not to_scalar(c).reads <= own]
+        with at(test):
+            node = _Test.of(builder, node, scope, test, ctes).keep(is_negated)
+    return node
+
+
+def _filtered(node: Node, conditions: list[exp.Expr]) -> Node:
+    return Filter(node, tuple(to_scalar(c) for c in conditions)) if conditions else node
 
 
 def is_membership(node: exp.Expr) -> bool:
     """Whether it is EXISTS or IN over a subquery."""
-    return isinstance(node, exp.Exists) or is_in_subquery(node)
+    return is_exists(node) or is_in_subquery(node)
+
+
+def without_limit(query: exp.Expr) -> exp.Expr:
+    """What EXISTS asks: that there is a row does not depend on a limit of one or more."""
+    query = query.unnest()
+    if is_any_row(query):
+        query = query.copy()
+        query.set("limit", None)
+    return query
 
 
 def attach_all(
@@ -66,7 +88,10 @@ def attach_all(
     values: dict[str, exp.Expr] = {}
     for slot, query in pending.items():
         test, is_negated = _without_not(query)
-        if is_membership(test):
+        known = next((s for s in values if pending[s] == query), None)
+        if known is not None:
+            values[slot] = values[known]
+        elif is_membership(test):
             tested = _Test.of(builder, node, scope, test, ctes)
             node, column = tested.mark(builder, is_negated)
             values[slot] = mark(column.name)
@@ -88,12 +113,17 @@ class _Test:
     def of(
         builder: Builder, node: Node, scope: Scope, test: exp.Expr, ctes: Mapping[str, Any]
     ) -> _Test:
-        query = test.this if isinstance(test, exp.Exists) else test.args["query"]
-        right, outputs, correlated = builder.rows(query, ctes, scope)
-        equal = _equal(test, scope, outputs) if isinstance(test, exp.In) else ()
-        made = _Test(node, right, tuple(to_scalar(c) for c in correlated), equal)
-        refuse_distant_columns((*made.conditions, *equal), node, right)
-        return made
+        if not isinstance(test, exp.In):
+            found = builder.inner_query(without_limit(test.this), ctes, scope)
+            lookup = look_up_rows(builder, node, found.node)
+            return _Test(node, lookup.right, lookup.conditions, ())
+        found = builder.inner_query(test.args["query"], ctes, scope)
+        wanted, pending = lift(test.this)
+        node, values = attach_all(builder, node, scope, pending, ctes)
+        lookup = look_up_rows(builder, node, found.node)
+        outputs = tuple(lookup.values[c.name] for _, c in found.outputs)
+        equal = _equal(resolve(fill(wanted, values), scope), outputs)
+        return _Test(node, lookup.right, lookup.conditions, equal)
 
     def keep(self, is_negated: bool) -> Node:
         return self._no() if is_negated else self._yes()
@@ -122,15 +152,6 @@ class _Test:
         return self.conditions + ((_unless_false(self.equal),) if self.equal else ())
 
 
-def refuse_distant_columns(conditions: tuple[Scalar, ...], left: Node, right: Node) -> None:
-    known = {c.name for c in (*left.columns, *right.columns)}
-    if not all(s.reads <= known for s in conditions):
-        raise NotDifferentiable(
-            "a subquery that refers to a query two levels above it",
-            hint="use refresh mode FULL or AUTO",
-        )
-
-
 def _with_value(builder: Builder, node: Node, value: str) -> Node:
     own = [(c, Scalar.column(c.name)) for c in node.columns]
     return Project(node, (*own, (builder.fresh("boolean"), Scalar.constant(value))))
@@ -144,16 +165,16 @@ def _without_not(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return node, is_negated
 
 
-def _equal(test: exp.In, scope: Scope, outputs: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+def _equal(wanted: exp.Expr, outputs: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """What is looked for equals what the subquery gives, column by column."""
-    wanted = test.this.unnest()
+    wanted = wanted.unnest()
     values = wanted.expressions if isinstance(wanted, exp.Tuple) else [wanted]
     if len(values) != len(outputs):
         raise InvalidQuery(
             f"{len(values)} values IN a subquery of {len(outputs)} columns",
             hint="give the subquery as many columns",
         )
-    scalars = [to_scalar(resolve(value, scope)) for value in values]
+    scalars = [to_scalar(value) for value in values]
     return tuple(
         join(wrap("(", a, ") = "), wrap("(", b, ")")) for a, b in zip(scalars, outputs, strict=True)
     )

@@ -44,7 +44,8 @@ def attach_windows(
     windows = list(dict.fromkeys(w for e in expressions for w in _windows(e)))
     if not windows:
         return node, expressions
-    ties = list(dict.fromkeys(n for e in expressions for n in to_scalar(e).columns))
+    own = {c.name for c in node.columns}
+    ties = list(dict.fromkeys(n for e in expressions for n in to_scalar(e).columns if n in own))
     places = [w for e in expressions for w in _windows(e)]
     attached = _Attached(builder, node, ties, spell)
     columns: dict[exp.Window, Column] = {}
@@ -88,16 +89,17 @@ class _Attached:
         return call.output
 
     def _typed(self, call: WindowCall, partition: tuple[str, ...]) -> WindowCall:
-        type_ = self.builder.typer.types(self.node.columns, [call.over(partition)])[0]
+        read = self.builder.columns_of([call.function])
+        columns = tuple(dict.fromkeys((*self.node.columns, *read)))
+        type_ = self.builder.typer.types(columns, [call.over(partition)])[0]
         return WindowCall(call.function, call.order, call.frame, self.builder.fresh(type_))
 
     def _column(self, expression: exp.Expr) -> str:
         """The name of a column with the expression's value, made if there is none."""
         scalar = to_scalar(expression)
-        if scalar.bare_column is not None:
-            return scalar.bare_column
-        type_ = self.builder.typer.types(self.node.columns, [scalar.render()])[0]
-        column = self.builder.fresh(type_)
+        if scalar.bare_column in {c.name for c in self.node.columns}:
+            return str(scalar.bare_column)
+        column = self.builder.fresh(*self.builder.types_of([scalar]))
         own = tuple((c, Scalar.column(c.name)) for c in self.node.columns)
         self.node = Project(self.node, (*own, (column, scalar)))
         return column.name
@@ -132,8 +134,7 @@ class _Attached:
         if function_name(function) in _EXACT | _PEERS_ALIKE:
             return False
         inputs = [a for a in [function.this, *function.expressions] if isinstance(a, exp.Expr)]
-        texts = [to_scalar(a).render() for a in inputs if not isinstance(a, exp.Star)]
-        types = self.builder.typer.types(self.node.columns, texts) if texts else ()
+        types = self.builder.types_of([to_scalar(a) for a in inputs if not isinstance(a, exp.Star)])
         return any(t in ("float", "double") for t in types)
 
     def _in_one_order(self, window: exp.Window) -> tuple[tuple[SortKey, ...], str]:
@@ -185,7 +186,7 @@ def _is_open(window: exp.Window) -> bool:
     return True
 
 
-def _is_first(window: exp.Window, name: str) -> bool:
+def _is_first(window: exp.Window, name: str | None) -> bool:
     """first_value from the partition's beginning: the end of the frame does not matter."""
     spec = window.args.get("spec")
     starts = spec is None or spec.args.get("start") == "UNBOUNDED"

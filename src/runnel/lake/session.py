@@ -64,6 +64,8 @@ QUERY_SETTINGS = (
     "spark.sql.orderByOrdinal",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.legacy.sizeOfNull",
+    "spark.sql.cteRecursionLevelLimit",
+    "spark.sql.cteRecursionRowLimit",
 )
 """Session settings that can change what a query means."""
 

@@ -48,6 +48,15 @@ def output_schema(spark: SparkSession, sql: str) -> tuple[Column, ...]:
     return tuple(Column(field.name, field.dataType.simpleString()) for field in schema)
 
 
+def resolves_alone(spark: SparkSession, expression: str) -> bool:
+    """Whether an expression means something without any table, in this session."""
+    try:
+        _ = spark.sql(f"SELECT {expression}").schema
+    except PySparkException:
+        return False
+    return True
+
+
 def system_functions(spark: SparkSession) -> frozenset[str]:
     """The names of Spark's own functions."""
     if not _SYSTEM:

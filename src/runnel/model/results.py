@@ -92,6 +92,7 @@ class TableStatus(Record):
     comment: str | None = None
     refresh_reason: str | None = None
     query: str | None = None
+    views: tuple[str, ...] = ()
 
     @property
     def lag(self) -> str:
@@ -168,6 +169,8 @@ class Explanation(Record):
     program: str = ""
     readout: str = ""
     sources: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
+    translation: str = ""
 
     def __str__(self) -> str:
         way = "differentially" if self.differentiable else "by full recomputation"
@@ -176,7 +179,9 @@ class Explanation(Record):
         head += [f"hint: {self.hint}"] if self.hint else []
         sections = (
             ("now", self.now),
+            ("in Spark SQL", self.translation),
             ("sources", "\n".join(self.sources)),
+            ("through the views", "\n".join(self.views)),
             ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
             ("change program", self.program),

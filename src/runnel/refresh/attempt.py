@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Source, StreamTable
 from runnel.errors import NotFound, RunnelError, SourceError
 from runnel.lake.session import translate
 from runnel.model import refresh as states
@@ -56,6 +57,7 @@ def _no_data(workspace: Workspace, table_id: str, frontier: Frontier) -> Refresh
         table.frontier is None
         or table.state is not TableState.ACTIVE
         or table.reinitialize
+        or table.follows_time
         or table.frontier.pins != frontier.pins
         or table.frontier.data_timestamp >= frontier.data_timestamp
         or workspace.trace(table).log.latest_version() != table.trace_version
@@ -113,7 +115,8 @@ def _attempt(
     planning = perf_counter()
     plan = plan_refresh(workspace, table, frontier)
     if plan.action is RefreshAction.REINITIALIZE:
-        table = rebuild_definition(workspace, table)
+        pinned = partial(_require_pins, table, frontier)
+        table = rebuild_definition(workspace, table, plan.reason, pinned)
         plan = RefreshPlan(table, plan.action, plan.reason, frontier, plan.windows, plan.predicted)
     planned = perf_counter() - planning
     check()
@@ -121,6 +124,15 @@ def _attempt(
     outcome.phases = {"planning": planned, **outcome.phases}
     reach("refresh.before_record")
     return _record(workspace, plan, outcome, perf_counter() - start)
+
+
+def _require_pins(table: StreamTable, frontier: Frontier, sources: Sequence[Source]) -> None:
+    """A view may have been redefined since the pass began, and read other tables now."""
+    if any(source.key not in frontier.pins for source in sources):
+        raise SourceError(
+            f"the query of {table.name} reads other tables since this refresh began",
+            hint="refresh again",
+        )
 
 
 def _record(
@@ -170,12 +182,19 @@ def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: Refr
         frontier=result.frontier,
         epoch=result.epoch,
     )
-    if table.consecutive_errors or table.last_error or table.reinitialize:
+    is_renewed = result.action is RefreshAction.REINITIALIZE
+    if table.consecutive_errors or table.last_error or table.reinitialize or is_renewed:
         workspace.catalog.update_table(
             table.id, consecutive_errors=0, last_error=None, reinitialize=None
         )
     if table.state is TableState.UNINITIALIZED:
         workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
+
+
+def note_failure(workspace: Workspace, table: StreamTable, error: RunnelError) -> RunnelError:
+    """Record a refresh that failed before it began."""
+    attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
+    return _fail(workspace, table, attempt, error, 0.0)
 
 
 def _fail(

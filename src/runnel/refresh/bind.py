@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from runnel.catalog import Source, StreamTable
-from runnel.compile.program import STATE, TOKEN, weight_of
+from runnel.compile.program import STATE, weight_of
 from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
 from runnel.lake.frames import DataFrame, F, SparkSession
@@ -67,10 +67,6 @@ def binding(workspace: Workspace, spark: SparkSession) -> Iterator[Binding]:
             yield bound
     finally:
         bound.close()
-
-
-def tokens_in(sql: str) -> list[str]:
-    return [t for t in TOKEN.findall(sql) if not t.startswith("hint:")]
 
 
 def bind_new(bound: Binding, source: Source, pin: Pin) -> None:

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
+from runnel.compile.recursion import recursive_union
 from runnel.compile.refuse import refuse, strange_functions
 from runnel.compile.rewrites.determinism import deterministic_text
-from runnel.compile.sources import redirect, source_names
+from runnel.compile.rewrites.fix_time import time_calls
+from runnel.compile.rewrites.inline_views import inline_views
+from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import columns_of
-from runnel.lake.typing import SparkTyper, output_schema, system_functions
+from runnel.lake.typing import SparkTyper, output_schema
 from runnel.model.columns import Column, Layout, hashable_names
-from runnel.model.names import TableName, quote
+from runnel.model.names import TableName
+from runnel.model.views import Resolution
+from runnel.refresh.checking import (
+    check_functions,
+    check_text,
+    check_time,
+    output,
+    over_nothing,
+    refuse_variables,
+    with_ties,
+)
+from runnel.refresh.views import ViewFinder
 from runnel.refresh.workspace import Workspace
-
-_UNSTORABLE = ("void", "variant", "interval")
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A query that fits its sources; `compiled` is None when only FULL can keep it."""
+    """A query that fits its sources; `compiled` is None when only FULL can keep it.
+
+    `resolution` is what is evaluated in the query's place, if it reads views or asks for the time.
+    """
 
     query: str
     sources: tuple[Source, ...]
@@ -33,6 +48,7 @@ class Definition:
     compiled: CompiledQuery | None
     not_differential: str | None
     refusal: NotDifferentiable | None = None
+    resolution: Resolution | None = None
 
     @property
     def layout(self) -> Layout:
@@ -43,32 +59,56 @@ class Definition:
         return Layout(stored, hashable_names(stored), visible)
 
 
-def define(workspace: Workspace, spark: SparkSession, query: str) -> Definition:
-    """Check a query against the sources as they are now."""
-    tree = parse(query)
-    refuse(tree)
-    text = deterministic_text(query)
-    sources = tuple(_find_source(workspace, name) for name in source_names(query))
+def define(
+    workspace: Workspace, spark: SparkSession, query: str, table: StreamTable | None = None
+) -> Definition:
+    """Check a query against the sources as they are now; `table` is the one that has it already."""
+    refuse(parse(query))
+    found = _Found(workspace)
+    inlined = inline_views(
+        query,
+        ViewFinder.of(workspace, table),
+        lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
+    )
+    text, sources = inlined.query, found.sources(inlined.query)
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
-    schemas = [_schema(workspace, source) for source in sources]
-    columns = _output(spark, query, schemas)
-    if text is not None:
-        _check_text(spark, text, schemas, columns)
+    schemas, calls = found.schemas(text), time_calls(text)
+    refuse(parse(text))
+    refuse_variables(workspace.spark, text, schemas, calls)
+    columns = output(spark, text, schemas)
+    if (chosen := deterministic_text(text)) is not None:
+        check_text(spark, chosen, schemas, columns)
+    if calls:
+        text = with_ties(spark, text, schemas, columns)
+        check_time(spark, text, schemas, columns)
+    resolution = Resolution(text, inlined.views, bool(calls)) if inlined.views or calls else None
     try:
-        _check_functions(spark, strange_functions(tree))
-        compiled = _compile(spark, query, schemas, columns)
+        check_functions(spark, strange_functions(parse(text)), inlined.views)
+        compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:
+        _refuse_recursive_union(text, refusal)
+        reason = f"the query asks for the current time ({calls[0]})" if calls else refusal.primary
         full = tuple(
             _with_columns(s, tuple(c.name for c in x.columns))
             for s, x in zip(sources, schemas, strict=True)
         )
-        return Definition(query, full, columns, None, refusal.primary, refusal)
+        return Definition(query, full, columns, None, reason, refusal, resolution)
 
     used = compiled.used_columns
-    return Definition(
-        query, tuple(_with_columns(s, used[s.key]) for s in sources), columns, compiled, None
-    )
+    sources = tuple(_with_columns(s, used[s.key]) for s in sources)
+    return Definition(query, sources, columns, compiled, None, resolution=resolution)
+
+
+def _refuse_recursive_union(query: str, refusal: NotDifferentiable) -> None:
+    """Spark cannot run recursion by UNION, so that FULL is no way out."""
+    name = recursive_union(parse(query))
+    if name is not None:
+        raise InvalidQuery(
+            f"{refusal.construct} cannot be kept together with recursion by UNION",
+            detail=f"Spark itself does not run {name}, which is made by UNION",
+            hint=refusal.hint,
+        ) from refusal
 
 
 def compiled_query(
@@ -77,18 +117,40 @@ def compiled_query(
     """The compiled form of a stored definition; kept for the life of the process."""
     if table.not_differential:
         return None
-    if table.incarnation not in workspace.compiled:
+    text, compiled = workspace.compiled.get(table.incarnation, (None, None))
+    # Another process may have given it another text, when a view was redefined.
+    if compiled is None or text != table.text:
         schemas = [_schema(workspace, s) for s in table.sources]
         names = [c.name for c in table.layout.columns]
-        compiled = compile_query(table.query, schemas, SparkTyper(spark), names)
+        compiled = compile_query(table.text, schemas, SparkTyper(spark), names)
         if compiled.layout != table.layout:
             raise InvalidQuery(
                 f"the query of {table.name} no longer gives the stored columns",
                 detail="a source's column types changed",
-                hint=f"define it again: ALTER STREAM TABLE {table.name} AS {table.query}",
+                hint=f"define it again: ALTER STREAM TABLE {table.name} AS {table.written}",
             )
-        workspace.compiled[table.incarnation] = compiled
-    return workspace.compiled[table.incarnation]
+        workspace.compiled[table.incarnation] = (table.text, compiled)
+    return compiled
+
+
+@dataclass
+class _Found:
+    """The sources of a query and of the views in it, each looked up once."""
+
+    workspace: Workspace
+    known: dict[str, tuple[Source, SourceSchema]] = field(default_factory=dict)
+
+    def sources(self, text: str) -> tuple[Source, ...]:
+        return tuple(self._find(name)[0] for name in source_names(text))
+
+    def schemas(self, text: str) -> list[SourceSchema]:
+        return [self._find(name)[1] for name in source_names(text)]
+
+    def _find(self, name: TableName) -> tuple[Source, SourceSchema]:
+        if name.key not in self.known:
+            source = _find_source(self.workspace, name)
+            self.known[name.key] = source, _schema(self.workspace, source)
+        return self.known[name.key]
 
 
 def _find_source(workspace: Workspace, name: TableName) -> Source:
@@ -114,55 +176,6 @@ def _schema(workspace: Workspace, source: Source) -> SourceSchema:
     return SourceSchema(source.key, "delta", columns_of(log.snapshot(log.latest_version())))
 
 
-def _output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tuple[Column, ...]:
-    """What Spark itself says the query returns, over empty tables of the sources' types."""
-    columns = output_schema(spark, _over_nothing(query, schemas))
-    seen: set[str] = set()
-    for column in columns:
-        if column.name.lower() in seen:
-            raise InvalidQuery(
-                f"the query returns two columns called {column.name}",
-                hint="give one of them another alias",
-            )
-        seen.add(column.name.lower())
-        _check_storable(column)
-    return columns
-
-
-def _over_nothing(query: str, schemas: list[SourceSchema]) -> str:
-    empty = {s.key: _typed_nulls(s.columns) for s in schemas}
-    return redirect(query, lambda name: empty[name.key])
-
-
-def _check_text(
-    spark: SparkSession, text: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
-) -> None:
-    """Spark must take the query as rewritten too, and give the same types."""
-    try:
-        found = output_schema(spark, _over_nothing(text, schemas))
-        if [c.type for c in found] != [c.type for c in columns]:
-            raise InvalidQuery(f"it would give {found} instead of {columns}")
-    except InvalidQuery as error:
-        raise InvalidQuery(
-            "what this query collects cannot be put in order",
-            detail=f"{error.primary}; the query would be evaluated as {text}",
-            hint="collect values that can be sorted, for example to_json(x) or CAST(x AS STRING)",
-        ) from error
-
-
-def _check_storable(column: Column) -> None:
-    if any(word in column.type for word in _UNSTORABLE):
-        raise InvalidQuery(
-            f"column {column.name} has type {column.type}, which cannot be stored and compared",
-            hint="cast it, for example CAST(... AS STRING)",
-        )
-
-
-def _typed_nulls(columns: tuple[Column, ...]) -> str:
-    items = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in columns)
-    return f"(SELECT {items} WHERE FALSE)"
-
-
 def _compile(
     spark: SparkSession, query: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
 ) -> CompiledQuery:
@@ -179,16 +192,6 @@ def _compile(
         raise refusal from error
     _check_types(compiled, columns)
     return compiled
-
-
-def _check_functions(spark: SparkSession, names: frozenset[str]) -> None:
-    own = sorted(names - system_functions(spark)) if names else []
-    if own:
-        raise NotDifferentiable(
-            f"the user-defined function {own[0]}",
-            detail="whether it aggregates, and whether it always gives the same, is not known",
-            hint="use refresh mode FULL or AUTO, or write it with functions of Spark",
-        )
 
 
 def _check_types(compiled: CompiledQuery, columns: tuple[Column, ...]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
 from runnel.refresh.plan import RefreshPlan
+from runnel.refresh.rounds import run_rounds
 from runnel.refresh.windows import total_rows
 
 # Reading so many rows twice, or sending them to every task, costs less than a job.
@@ -39,6 +40,10 @@ class ProgramRun:
             self.bound.inline[token] = empty_relation(step)
             self.counts[token] = 0
             return
+        if step.again is not None:
+            rows, self.counts[token] = run_rounds(self.bound, step, self._filled, self._note)
+            self.bound.view(token, rows)
+            return
         sql = self._sql(step)
         if step.bound in self.counts:
             self.counts[token] = self.counts[step.bound]
@@ -69,7 +74,13 @@ class ProgramRun:
         return self.counts.get(f"step:{name}")
 
     def _sql(self, step: Step) -> str:
-        return TOKEN.sub(lambda match: self._token(match.group(1)), step.sql)
+        return self._filled(step.sql)
+
+    def _filled(self, sql: str) -> str:
+        return TOKEN.sub(lambda match: self._token(match.group(1)), sql)
+
+    def _note(self, rows: int) -> None:
+        self.counts["step:last"] = rows
 
     def _token(self, token: str) -> str:
         kind, _, name = token.partition(":")

@@ -8,17 +8,18 @@ from runnel.catalog import StreamTable
 from runnel.compile.explaining import costly, explained_tree
 from runnel.errors import RunnelError
 from runnel.model.columns import Layout
-from runnel.model.refresh import RefreshMode
+from runnel.model.refresh import RefreshAction, RefreshMode
 from runnel.model.results import Explanation
 from runnel.refresh.definition import Definition, define
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import plan_refresh
+from runnel.refresh.views import redefined_view
 from runnel.refresh.workspace import Workspace
 
 
 def explain_table(workspace: Workspace, table: StreamTable) -> Explanation:
     with workspace.worker(table.settings, adaptive=True) as spark:
-        definition = define(workspace, spark, table.query)
+        definition = define(workspace, spark, table.query, table)
     told = _explain(definition, str(table.name), table.mode)
     return replace(told, now=_now(workspace, table))
 
@@ -34,6 +35,8 @@ def explain_query(
 def _now(workspace: Workspace, table: StreamTable) -> str:
     """What a refresh of this table alone would do, without doing it."""
     try:
+        if (view := redefined_view(workspace, workspace.spark, table, {})) is not None:
+            return f"{RefreshAction.REINITIALIZE}: view {view.name} was redefined"
         frontier = Pins(workspace).frontier(table.sources)
         plan = plan_refresh(workspace, table, frontier)
     except RunnelError as error:
@@ -50,10 +53,11 @@ def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Exp
     sources = tuple(
         f"{s.name} ({s.kind}): {', '.join(s.columns) or 'no columns'}" for s in definition.sources
     )
+    views = tuple(str(v) for v in definition.resolution.views) if definition.resolution else ()
     compiled, refusal = definition.compiled, definition.refusal
     if compiled is None:
         return Explanation(
-            name, mode, False, definition.not_differential or "", sources=sources,
+            name, mode, False, definition.not_differential or "", sources=sources, views=views,
             place=refusal.place if refusal else None, hint=refusal.hint if refusal else None,
         )  # fmt: skip
     return Explanation(
@@ -66,6 +70,7 @@ def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Exp
         program=str(compiled.program(frozenset(compiled.kinds))),
         readout=_readout(compiled.layout),
         sources=sources,
+        views=views,
     )
 
 

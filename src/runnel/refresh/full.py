@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from runnel.catalog import StreamTable
-from runnel.compile.program import TOKEN
+from runnel.compile.parse import parse
+from runnel.compile.program import weight_of
+from runnel.compile.recursion import recursive_union
 from runnel.compile.rewrites.determinism import deterministic_text
+from runnel.compile.rewrites.fix_time import fix_time
 from runnel.compile.sources import redirect
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
 from runnel.model.columns import WEIGHT
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
-from runnel.refresh.bind import Binding, bind_new, pinned_table, tokens_in, upstream_of
+from runnel.refresh.bind import Binding, bind_new, pinned_table, shown, upstream_of
 from runnel.refresh.definition import compiled_query
+from runnel.refresh.rounds import fill, run_steps
 
 
 def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
@@ -22,16 +26,29 @@ def full_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFra
         frame = user_query(bound, table, frontier)
         names = [column.name for column in table.layout.stored]
         return frame.toDF(*names).withColumn(WEIGHT, F.lit(1).cast("bigint"))
-    sql = compiled.full()
+    program = compiled.full_program()
     sources = {s.key: s for s in table.sources}
-    for token in dict.fromkeys(tokens_in(sql)):
-        key = token.partition(":")[2]
+    tokens = (token for step in program.steps for token in step.reads)
+    for token in dict.fromkeys(t for t in tokens if t.startswith("new:")):
+        key = token.removeprefix("new:")
         bind_new(bound, sources[key], frontier.pins[key])
-    return bound.spark.sql(TOKEN.sub(lambda match: bound.text(match.group(1)), sql))
+    run_steps(bound, program)
+    return bound.spark.sql(fill(bound, program.output.sql))
+
+
+def expected_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
+    """The user's columns and how often each row is there, without looking at what is stored.
+
+    By plain Spark, but for recursion by UNION, which Spark does not have.
+    """
+    if recursive_union(parse(table.text)) is not None:
+        return shown(full_rows(bound, table, frontier), table.layout)
+    frame = user_query(bound, table, frontier)
+    return frame.withColumn(weight_of(frame.columns), F.lit(1).cast("bigint"))
 
 
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
-    """The user's query, evaluated by plain Spark at the pinned versions."""
+    """The user's query, evaluated by plain Spark at the pinned versions and their time."""
     for source in table.sources:
         pin = frontier.pins[source.key]
         if source.kind == "stream":
@@ -44,14 +61,15 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
     def pinned(name: TableName) -> str:
         return bound.views[f"plain:{name.key}"]
 
-    return bound.spark.sql(redirect(query_text(bound, table), pinned))
+    text = redirect(query_text(bound, table), pinned)
+    return bound.spark.sql(fix_time(text, frontier.data_timestamp) if table.follows_time else text)
 
 
 def query_text(bound: Binding, table: StreamTable) -> str:
-    """The user's text, with every choice made that it leaves open."""
+    """The query's text, with every choice made that it leaves open."""
     compiled = compiled_query(bound.workspace, bound.spark, table)
-    text = compiled.text if compiled else deterministic_text(table.query)
-    return text or table.query
+    text = compiled.text if compiled else deterministic_text(table.text)
+    return text or table.text
 
 
 def difference(bound: Binding, trace: Trace, rows: DataFrame, epoch: int) -> DataFrame:

@@ -58,6 +58,11 @@ class SessionKeeper:
         """The session, if something needed one."""
         return self._session.spark if self._session is not None else None
 
+    @property
+    def present(self) -> SparkSession | None:
+        """The session if there is one already, needed so far or not."""
+        return self.opened or self._given
+
     def close(self) -> None:
         with self._lock:
             if self._session is not None and self._session.is_owned:

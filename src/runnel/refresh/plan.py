@@ -59,6 +59,8 @@ def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshA
         return RefreshAction.REINITIALIZE, table.reinitialize
     if trouble := problems(windows):
         return RefreshAction.REINITIALIZE, trouble
+    if table.follows_time:
+        return RefreshAction.FULL, table.not_differential or "the query asks for the current time"
     if not any(w.is_changed for w in windows.values()):
         return RefreshAction.NO_DATA, "no source changed"
     if table.mode is RefreshMode.FULL:

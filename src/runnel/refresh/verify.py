@@ -16,7 +16,7 @@ from runnel.model.results import VerifyResult
 from runnel.model.tabular import plain
 from runnel.refresh.attempt import recover
 from runnel.refresh.bind import binding
-from runnel.refresh.full import user_query
+from runnel.refresh.full import expected_rows
 from runnel.refresh.workspace import Workspace
 
 _SAMPLE = 10
@@ -32,6 +32,11 @@ def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
     if table.frontier is None:
         raise UserError(
             f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
+        )
+    if table.reinitialize:
+        raise UserError(
+            f"{table.name} waits to be computed anew: {table.reinitialize}",
+            hint=f"REFRESH STREAM TABLE {table.name} first",
         )
     try:
         missing, unexpected, sample = _compare(workspace, table)
@@ -66,9 +71,9 @@ def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[d
         workspace.worker(table.settings, adaptive=True) as spark,
         binding(workspace, spark) as bound,
     ):
-        expected = user_query(bound, table, table.frontier).toDF(*names)
+        expected = expected_rows(bound, table, table.frontier).toDF(*names, _SIGN)
         stored = workspace.trace(table).readout(spark, table.epoch).toDF(*names)
-        signed = expected.withColumn(_SIGN, F.lit(1)).unionAll(stored.withColumn(_SIGN, F.lit(-1)))
+        signed = expected.unionAll(stored.withColumn(_SIGN, F.lit(-1).cast("bigint")))
         differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))
         differing = bound.keep(differing.where(F.col(_SIGN) != 0))
         missing, unexpected = _totals(differing)

@@ -23,14 +23,22 @@ _FRAMES = 32
 
 @dataclass
 class Workspace:
-    """Shared by the threads of one process; Spark starts when something first needs it."""
+    """Shared by the threads of one process; Spark starts when something first needs it.
+
+    `present_spark` is the session if there is one. `compiled` holds, by incarnation, a text and
+    what it compiles to; `defined_here` the incarnations whose temporary views are this session's;
+    `seen_views` the keys of catalog views that this session had.
+    """
 
     path: Path
     catalog: Writer
     leases: Leases
     settings: Settings
     open_spark: Callable[[], SparkSession]
-    compiled: dict[str, CompiledQuery] = field(default_factory=dict)
+    present_spark: Callable[[], SparkSession | None] = lambda: None
+    compiled: dict[str, tuple[str, CompiledQuery]] = field(default_factory=dict)
+    defined_here: set[str] = field(default_factory=set)
+    seen_views: set[str] = field(default_factory=set)
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
@@ -68,6 +76,11 @@ class Workspace:
         plain = "/" + location.removeprefix("file:").lstrip("/")
         inside = f"{self.path}/"
         return plain.removeprefix(inside) if plain.startswith(inside) else location
+
+    def note_views(self, table: StreamTable) -> None:
+        """Remember that a table was defined with the views of this session."""
+        self.defined_here.add(table.incarnation)
+        self.seen_views.update(view.key for view in table.views if not view.is_temporary)
 
     def upstream(self, source: Source) -> StreamTable | None:
         """The stream table a source stands for, as the catalog has it now."""

@@ -13,6 +13,7 @@ from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import refresh_order
+from runnel.schedule.renew import renew_views
 
 Notice = Callable[[RefreshResult], None]
 
@@ -26,10 +27,12 @@ def refresh_pass(
     """
     tables = {t.name.key: t for t in workspace.catalog.tables()}
     pins = Pins(workspace)
+    failed = renew_views(workspace, tables, targets, pins)
     results: dict[str, RefreshResult] = {}
-    failed: dict[str, RunnelError] = {}
     for key in refresh_order(tables.values(), targets):
         table = tables[key]
+        if key in failed:
+            continue
         upstream = next((s.key for s in table.sources if s.key in failed), None)
         if upstream is not None:
             failed[key] = failed[upstream]
@@ -51,6 +54,8 @@ def bring_up(workspace: Workspace, sources: Iterable[Source]) -> Pins:
     tables = {t.name.key: t for t in workspace.catalog.tables()}
     pins = Pins(workspace)
     targets = {s.key for s in sources if s.kind == "stream"}
+    for error in renew_views(workspace, tables, targets, pins).values() if targets else ():
+        raise error
     for key in refresh_order(tables.values(), targets) if targets else ():
         _refresh(workspace, tables[key], pins)
     return pins

@@ -80,7 +80,8 @@ def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus
         columns=tuple(f"{c.name} {c.type}" for c in table.layout.columns),
         comment=table.comment,
         refresh_reason=table.not_differential,
-        query=table.query,
+        query=table.written,
+        views=tuple(str(view) for view in table.views),
     )
 
 

@@ -18,7 +18,8 @@ from kit.generate.scalars import (
     predicate,
     scalar,
 )
-from kit.generate.subqueries import subquery_test
+from kit.generate.subqueries import lateral_join, subquery_test, subquery_value
+from kit.generate.views import lateral_view
 from kit.generate.windows import limited, window_value
 from kit.generate.writer import Output, Query, Writer, bare
 
@@ -60,22 +61,25 @@ def _query(writer: Writer, depth: int, *, is_root: bool) -> Query:
     if form == "plain" and not is_root and writer.chance(3):
         output = writer.output(INT, 0)
         return Query(f"SELECT {writer.pick(*LITERALS[INT])} AS {output.name}", (output,))
-    source, columns = from_clause(writer, depth, query)
+    source, columns = lateral_view(writer, *from_clause(writer, depth, query))
+    if columns and "LATERAL VIEW" not in source and writer.chance(8):
+        text, more = lateral_join(writer, columns, depth, query)
+        source, columns = source + text, [*columns, *more]
     if writer.chance(30):
         source += f" WHERE ({predicate(writer.dice, columns)})"
         if writer.chance(30):
             source += f" AND {subquery_test(writer, columns, depth, query)}"
-    elif columns and writer.chance(15):
+    elif columns and writer.chance(20):
         source += f" WHERE {subquery_test(writer, columns, depth, query)}"
     if form == "grouped":
         keys = [_value(writer, columns) for _ in range(writer.dice.number(1, 2))]
         return grouped(writer, source, columns, keys, is_root=is_root)
     if form == "global":
         return ungrouped(writer, source, columns, is_root=is_root)
-    return _plain(writer, source, columns)
+    return _plain(writer, source, columns, depth)
 
 
-def _plain(writer: Writer, source: str, columns: Sequence[Visible]) -> Query:
+def _plain(writer: Writer, source: str, columns: Sequence[Visible], depth: int) -> Query:
     distinct = "DISTINCT " if writer.chance(20) else ""
     names = [bare(c.text).lower() for c in columns]
     if writer.chance(15) and len(set(names)) == len(names):
@@ -90,6 +94,11 @@ def _plain(writer: Writer, source: str, columns: Sequence[Visible]) -> Query:
         if writer.chance(10) and value.text in names:
             # An alias may be used by the items after it.
             sight.append(Visible(outputs[-1].name, value.family, value.scale))
+    if columns and writer.chance(8):
+        found = subquery_value(writer, columns, depth, query)
+        if found is not None:
+            outputs.append(found[1])
+            parts.append(f"{found[0]} AS {found[1].name}")
     return Query(f"SELECT {distinct}{', '.join(parts)} {source}", tuple(outputs))
 
 

@@ -33,6 +33,7 @@ class Emitter:
     change_law: Callable[[Emitter, Node], str | None]
     steps: dict[str, Step] = field(default_factory=dict)
     _changes: dict[Node, str | None] = field(default_factory=dict)
+    walks: dict[tuple[Node, str], str] = field(default_factory=dict)
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
@@ -67,13 +68,18 @@ class Emitter:
         keep: Keep = Keep.NEVER,
         only_if: str | None = None,
         bound: str | None = None,
+        again: str | None = None,
+        max_level: int | None = None,
     ) -> str:
         """Append a step under a name of its own."""
         name = stem
         number = 2
         while name in self.steps:
             name, number = f"{stem}_{number}", number + 1
-        self.steps[name] = Step(name, purpose, sql, tuple(columns), keep, only_if, bound)
+        self.steps[name] = Step(
+            name, purpose, sql, tuple(columns), keep, only_if, bound,
+            again=again, max_level=max_level,
+        )  # fmt: skip
         return name
 
     def rename_last(self, name: str) -> str | None:

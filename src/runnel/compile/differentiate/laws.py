@@ -5,12 +5,14 @@ from __future__ import annotations
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Fixpoint,
     Generate,
     InnerJoin,
     Node,
     OneRow,
     OuterJoin,
     Project,
+    Recursive,
     Repeat,
     Scan,
     SemiJoin,
@@ -20,6 +22,7 @@ from runnel.algebra.nodes import (
 )
 from runnel.compile.differentiate import (
     aggregate,
+    fixpoint,
     inner_join,
     linear,
     outer_join,
@@ -64,6 +67,10 @@ def new(emitter: Emitter, node: Node) -> Reading:
             return window.new_window(emitter, node)
         case TopK():
             return top_k.new_top_k(emitter, node)
+        case Fixpoint():
+            return fixpoint.new_fixpoint(emitter, node)
+        case Recursive():
+            raise fixpoint.outside(node)
 
 
 def change(emitter: Emitter, node: Node) -> str | None:
@@ -89,6 +96,10 @@ def change(emitter: Emitter, node: Node) -> str | None:
             return window.change_window(emitter, node)
         case TopK():
             return top_k.change_top_k(emitter, node)
+        case Fixpoint():
+            return fixpoint.change_fixpoint(emitter, node)
+        case Recursive():
+            raise fixpoint.outside(node)
 
 
 def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generate) -> str | None:

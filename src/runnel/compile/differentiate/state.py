@@ -24,12 +24,15 @@ from runnel.compile.typing import decimal_parts
 from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
+OVERFLOW = "a sum does not fit 38 digits"
 _SMALL = frozenset({"tinyint", "smallint", "int"})
 _EXACT = _SMALL | {"bigint"}
 _ORDERED = _EXACT | {"float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean"}
 # Beyond these a weight times the value, or the quotient's scale, would not fit 38 digits.
 _MAX_SUM_PRECISION = 27
 _MAX_AVG_PRECISION = 15
+# Up to here Spark keeps all digits after the point of a product, and fails where it does not fit.
+_MAX_WIDE_SCALE = 6
 _MAX_WEIGHTED_PRECISION = 23
 
 
@@ -136,8 +139,9 @@ def sum_type(call: Call) -> str | None:
     if type_ in _EXACT:
         return "bigint"
     parts = decimal_parts(type_)
-    limit = _MAX_SUM_PRECISION if call.function == "sum" else _MAX_AVG_PRECISION
-    if parts is None or parts[0] > limit:
+    if parts is None or (call.function == "avg" and parts[0] > _MAX_AVG_PRECISION):
+        return None
+    if parts[0] > _MAX_SUM_PRECISION and parts[1] > _MAX_WIDE_SCALE:
         return None
     return f"decimal({min(38, parts[0] + 10)},{parts[1]})"
 
@@ -187,7 +191,17 @@ def additive_sql(column: StateColumn, weight: str | None) -> str:
                 return f"COUNT({argument})"
             return f"COALESCE(SUM(CASE WHEN {argument} IS NOT NULL THEN {weight} END), 0)"
         case _:
-            return f"CAST(COALESCE(SUM({_weighted(column, weight)}), 0) AS {column.column.type})"
+            total, type_ = f"SUM({_weighted(column, weight)})", column.column.type
+            if not _is_wide(column):
+                return f"CAST(COALESCE({total}, 0) AS {type_})"
+            # Without ANSI mode a sum that does not fit is NULL, and must not pass for nothing.
+            lost = f"CASE WHEN COUNT({argument}) > 0 THEN RAISE_ERROR('{OVERFLOW}') ELSE 0 END"
+            return f"CAST(COALESCE({total}, {lost}) AS {type_})"
+
+
+def _is_wide(column: StateColumn) -> bool:
+    parts = decimal_parts(column.argument.type) if column.argument else None
+    return parts is not None and parts[0] > _MAX_SUM_PRECISION
 
 
 def _weighted(column: StateColumn, weight: str | None) -> str:
@@ -200,9 +214,12 @@ def _weighted(column: StateColumn, weight: str | None) -> str:
         name = f"CAST({name} AS BIGINT)"
     if weight is None:
         return name
-    if type_.startswith("decimal"):
-        return f"{name} * CAST({weight} AS DECIMAL(10,0))"
-    return f"{name} * {weight}"
+    if not type_.startswith("decimal"):
+        return f"{name} * {weight}"
+    product = f"{name} * CAST({weight} AS DECIMAL(10,0))"
+    if not _is_wide(column):
+        return product
+    return f"COALESCE({product}, CASE WHEN {name} IS NOT NULL THEN RAISE_ERROR('{OVERFLOW}') END)"
 
 
 def value_sql(column: StateColumn, present: str | None = None, weight: str | None = None) -> str:

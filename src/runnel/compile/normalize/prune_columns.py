@@ -8,12 +8,14 @@ from dataclasses import replace
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Fixpoint,
     Generate,
     InnerJoin,
     Node,
     OneRow,
     OuterJoin,
     Project,
+    Recursive,
     Repeat,
     Scan,
     SemiJoin,
@@ -22,6 +24,7 @@ from runnel.algebra.nodes import (
     Window,
 )
 from runnel.algebra.scalar import Scalar
+from runnel.compile.normalize.rebuild import with_inputs
 
 
 def prune_columns(node: Node) -> Node:
@@ -33,8 +36,11 @@ def _prune(node: Node, needed: set[str]) -> Node:
     match node:
         case Scan():
             return _prune_scan(node, needed)
-        case OneRow():
+        case OneRow() | Recursive():
             return node
+        case Fixpoint():
+            # Every column of a row decides which rows follow from it, and whether it is new.
+            return with_inputs(node, tuple(prune_columns(child) for child in node.inputs))
         case Project():
             items = tuple((c, s) for c, s in node.items if c.name in needed)
             return Project(_prune(node.input, _reads(s for _, s in items)), items)

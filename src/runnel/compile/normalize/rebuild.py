@@ -8,6 +8,7 @@ from dataclasses import replace
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
+    Fixpoint,
     Generate,
     InnerJoin,
     Node,
@@ -30,6 +31,8 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
             return replace(node, inputs=inputs)
         case OuterJoin() | SemiJoin():
             return replace(node, left=inputs[0], right=inputs[1])
+        case Fixpoint():
+            return replace(node, base=inputs[0], step=inputs[1])
         case _:
             return node
 

@@ -1,1 +1,1 @@
-"""Rewrites of the syntax tree before it is built; one pass a file."""
+"""Rewrites that keep a query's meaning: of its text, by position, or of its syntax tree."""

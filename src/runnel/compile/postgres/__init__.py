@@ -1,0 +1,1 @@
+"""PostgreSQL queries translated to Spark SQL that gives PostgreSQL's answer, or refused."""

@@ -1,0 +1,130 @@
+"""Views put into the text of the query that reads them, to any depth.
+
+    FROM v  ->  FROM (SELECT `x` AS `a`, ... FROM (the text of v)) AS v
+
+The names in a view's text get their schema, so that no CTE of the query around captures them. Its
+columns are picked by name, as Spark does: a column that `SELECT *` in it finds later is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from runnel.compile.parse import parse
+from runnel.compile.refuse import refuse
+from runnel.compile.sources import TableReference, substitute
+from runnel.errors import InvalidQuery, RunnelError
+from runnel.model.columns import Column
+from runnel.model.names import TableName, quote
+from runnel.model.views import View
+
+FindView = Callable[[TableName, bool], View | None]
+"""The view with a name, if it is one; True: a temporary view of that name comes first."""
+
+ColumnsOf = Callable[[str], tuple[Column, ...]]
+"""What a query without views returns."""
+
+_LONGEST = 200_000
+_CATALOGS = ("", "spark_catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """A query that reads tables only, and the views it was given through."""
+
+    query: str
+    views: tuple[View, ...]
+
+
+def inline_views(query: str, find: FindView, columns_of: ColumnsOf) -> Inlined:
+    """Replace every view; without views the query comes back as it is."""
+    inliner = _Inliner(find, columns_of)
+    text = inliner.inline(query, "default", True, ())
+    return Inlined(text, tuple(inliner.used.values()))
+
+
+@dataclass
+class _Inliner:
+    find: FindView
+    columns_of: ColumnsOf
+    used: dict[str, View] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def inline(self, query: str, schema: str, is_free: bool, path: tuple[View, ...]) -> str:
+        """`is_free`: names without a schema may mean temporary views."""
+
+        def replacement(reference: TableReference) -> str | None:
+            _refuse_catalog(reference)
+            view = self.find(reference.name, is_free and not reference.is_qualified)
+            if view is not None:
+                return self._subquery(view, path)
+            return reference.name.sql if path else None
+
+        text = substitute(query, replacement, schema)
+        if len(text) > _LONGEST:
+            raise InvalidQuery(
+                "the query reads too many views through views",
+                detail=f"with all of them put in, its text has {len(text):,} characters",
+                hint="make one of the views a stream table of its own",
+            )
+        return text
+
+    def _subquery(self, view: View, path: tuple[View, ...]) -> str:
+        _refuse_cycle(view, path)
+        if view.key not in self.texts:
+            self.used.setdefault(view.key, view)
+            try:
+                _check(view)
+                text = self.inline(view.text, view.schema, view.is_temporary, (*path, view))
+                self.texts[view.key] = _picked(view, text, self.columns_of(text))
+            except RunnelError as error:
+                place = f"in view {view.name}"
+                error.detail = f"{error.detail}; {place}" if error.detail else place
+                raise
+        return self.texts[view.key]
+
+
+def _picked(view: View, text: str, found: tuple[Column, ...]) -> str:
+    types = {column.name.lower(): column.type for column in found}
+    items = []
+    for output, column in zip(view.outputs, view.columns, strict=True):
+        if output.lower() not in types:
+            raise InvalidQuery(f"its query no longer has a column {output}")
+        value = quote(output)
+        if types[output.lower()] != column.type:
+            # A view keeps the types it was created with.
+            value = f"CAST({value} AS {column.type})"
+        items.append(f"{value} AS {quote(column.name)}")
+    # The text may end with a comment.
+    return f"(SELECT {', '.join(items)} FROM (\n{text}\n))"
+
+
+def _check(view: View) -> None:
+    refuse(parse(view.text))
+    names = [output.lower() for output in view.outputs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidQuery(
+            f"its query returns two columns called {twice[0]}",
+            hint="give one of them an alias inside the view",
+        )
+
+
+def _refuse_cycle(view: View, path: tuple[View, ...]) -> None:
+    keys = [seen.key for seen in path]
+    if view.key in keys:
+        ring = [*path[keys.index(view.key) :], view]
+        raise InvalidQuery(
+            f"view {view.name} reads itself",
+            detail=" -> ".join(str(step.name) for step in ring),
+            hint="let one of these views read a table instead",
+        )
+
+
+def _refuse_catalog(reference: TableReference) -> None:
+    if reference.catalog.lower() not in _CATALOGS:
+        raise InvalidQuery(
+            f"{reference.catalog}.{reference.name} lies in another catalog",
+            detail="expected a table of spark_catalog",
+            hint="register its location there: CREATE TABLE name USING delta LOCATION '...'",
+        )

@@ -1,0 +1,153 @@
+"""A step that is run in rounds, on Spark: each round's rows are cut off from how they were found.
+
+Few rows are brought here and sent back with the next round, so that a hundred rounds are a hundred
+small plans; many stay where they are, behind a local checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from runnel.compile.program import ALL, NEW, TOKEN, Keep, Program, Step, W
+from runnel.errors import QueryFailed
+from runnel.lake.frames import DataFrame, F
+from runnel.lake.local import is_portable, to_frame, to_table
+from runnel.refresh.bind import Binding
+
+_FEW = 20_000
+_MOST_PARTS = 8
+_LEVELS, _ROWS = "spark.sql.cteRecursionLevelLimit", "spark.sql.cteRecursionRowLimit"
+Text = Callable[[str], str]
+
+
+@dataclass
+class _Rows:
+    """The rows of several rounds: tables here, frames there."""
+
+    bound: Binding
+    first: DataFrame
+    tables: list[Any] = field(default_factory=list)
+    frames: list[DataFrame] = field(default_factory=list)
+
+    def add(self, rows: Any) -> None:
+        if isinstance(rows, DataFrame):
+            self.frames.append(rows)
+        elif rows.num_rows:
+            self.tables.append(rows)
+        if len(self.frames) > _MOST_PARTS:
+            self.frames = [_union(self.frames).localCheckpoint()]
+
+    def frame(self) -> DataFrame:
+        if self.frames and not self.tables:
+            return _union(self.frames)
+        few = to_frame(self.bound.spark, self.tables, self.first.schema)
+        return _union([few, *self.frames])
+
+
+def run_rounds(
+    bound: Binding, step: Step, text: Text, note: Callable[[int], None]
+) -> tuple[DataFrame, int]:
+    """The rows of all rounds, and how many are new.
+
+    `text` fills in tokens; `note` is told how many rows were new in the last round.
+    """
+    assert step.again is not None
+    limits = _Limits.of(bound, step)
+    first = bound.spark.sql(text(step.sql))
+    everything = _Rows(bound, first)
+    has_few = all(is_portable(c.type) for c in step.columns)
+    rows, new = _round(first, has_few)
+    everything.add(rows)
+    level = 0
+    while new:
+        level += 1
+        limits.check(level, new)
+        note(new)
+        last = _Rows(bound, first)
+        last.add(rows)
+        _show(bound, "last", last.frame())
+        if ALL in step.again:
+            _show(bound, "all", everything.frame())
+        frame = bound.spark.sql(text(step.again))
+        rows, new = _round(frame, has_few and not isinstance(rows, DataFrame))
+        everything.add(rows)
+    return everything.frame(), limits.seen
+
+
+@dataclass
+class _Limits:
+    """How far a recursion may go, as the session says and as the query says."""
+
+    step: Step
+    levels: int
+    rows: int
+    seen: int = 0
+
+    @staticmethod
+    def of(bound: Binding, step: Step) -> _Limits:
+        levels = step.max_level
+        if levels is None:
+            levels = int(str(bound.spark.conf.get(_LEVELS, "100")))
+        return _Limits(step, levels, int(str(bound.spark.conf.get(_ROWS, "1000000"))))
+
+    def check(self, level: int, new: int) -> None:
+        self.seen += new
+        if 0 <= self.levels < level:
+            raise QueryFailed(
+                f"recursion reached {self.levels} levels and has not come to an end",
+                detail="the data may go round in a cycle, which UNION ALL follows for ever",
+                hint=f"use UNION, or stop in the step's WHERE; or write MAX RECURSION LEVEL n "
+                f"behind the CTE's name, or raise {_LEVELS} and define the table again",
+            )
+        if 0 <= self.rows < self.seen:
+            raise QueryFailed(
+                f"recursion reached {self.rows:,} rows and has not come to an end",
+                detail="the data may go round in a cycle, which UNION ALL follows for ever",
+                hint=f"use UNION, or stop in the step's WHERE; or raise {_ROWS} and define the "
+                "table again",
+            )
+
+
+def run_steps(bound: Binding, program: Program) -> None:
+    """Run every step but the last of a program that evaluates a whole query."""
+    for step in program.steps[:-1]:
+        token = f"step:{step.name}"
+        if step.again is not None:
+            rows, _ = run_rounds(bound, step, lambda sql: fill(bound, sql), lambda _: None)
+            bound.view(token, rows)
+        elif step.keep is Keep.NEVER:
+            bound.inline[token] = fill(bound, step.sql)
+        else:
+            bound.view(token, bound.keep(bound.spark.sql(fill(bound, step.sql))))
+
+
+def _round(frame: DataFrame, try_few: bool) -> tuple[Any, int]:
+    """The rows of one round (a table when few), and how many new ones they stand for."""
+    if try_few and (table := to_table(frame, _FEW)) is not None:
+        weights, new = table.column(W).to_pylist(), table.column(NEW).to_pylist()
+        return table, sum(max(w, 1) for w, is_new in zip(weights, new, strict=True) if is_new)
+    frame = frame.localCheckpoint()
+    times = F.sum(F.greatest(F.col(W), F.lit(1)))
+    row = frame.where(NEW).agg(F.coalesce(times, F.lit(0))).first()
+    assert row is not None
+    return frame, int(row[0])
+
+
+def _show(bound: Binding, token: str, frame: DataFrame) -> None:
+    name = f"{bound.prefix}_{token}"
+    frame.createOrReplaceTempView(name)
+    bound.views[token] = name
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    result = frames[0]
+    for frame in frames[1:]:
+        result = result.unionAll(frame)
+    return result
+
+
+def fill(bound: Binding, sql: str) -> str:
+    """A text with its tokens filled in, all of them bound before; hints are left out."""
+    return TOKEN.sub(lambda m: "" if m[1].startswith("hint:") else bound.text(m[1]), sql)

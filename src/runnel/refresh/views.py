@@ -1,0 +1,105 @@
+"""Views of a query: found when a table is defined, and watched when it is refreshed.
+
+The definition of every view is stored with the table, so that a process whose Spark does not know
+the view goes on with it. A catalog view is compared with it whenever Spark runs, a temporary one
+while the process lives that defined the table: what others call by its name is something else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runnel.catalog import StreamTable
+from runnel.errors import NotFound, SourceError
+from runnel.lake.frames import SparkSession
+from runnel.lake.views import find_view, is_lasting, stamp_of
+from runnel.model.names import TableName
+from runnel.model.views import View
+from runnel.refresh.workspace import Workspace
+
+_log = logging.getLogger("runnel")
+_GLOBAL = "global_temp"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewFinder:
+    """Finds a view by name: in the session, else among those that were stored with the table.
+
+    `is_here`: temporary views of this session are those the query means.
+    """
+
+    workspace: Workspace
+    stored: Mapping[str, View]
+    is_here: bool
+
+    @staticmethod
+    def of(workspace: Workspace, table: StreamTable | None) -> ViewFinder:
+        if table is None:
+            return ViewFinder(workspace, {}, True)
+        stored = {view.key: view for view in table.views}
+        return ViewFinder(workspace, stored, table.incarnation in workspace.defined_here)
+
+    def __call__(self, name: TableName, is_free: bool) -> View | None:
+        if is_free and (view := self._temporary(TableName("default", name.name))) is not None:
+            return view
+        if self.workspace.catalog.find(name.key) is not None:
+            return None
+        view = find_view(self.workspace.spark, name, is_temporary=False)
+        if view is not None and str(self.workspace.traces_path) in view.text:
+            raise NotFound(f"stream table {name} does not exist", detail="it was dropped")
+        return view or self._missing(name)
+
+    def _temporary(self, name: TableName) -> View | None:
+        if self.is_here:
+            view = find_view(self.workspace.spark, name, is_temporary=True)
+            if view is not None:
+                return view
+        return self.stored.get(f"temporary:{name.key}")
+
+    def _missing(self, name: TableName) -> View | None:
+        """The stored view, unless something else has its name now."""
+        kind = "temporary" if name.schema.lower() == _GLOBAL else "catalog"
+        view = self.stored.get(f"{kind}:{name.key}")
+        if view is None or stamp_of(self.workspace.spark, view) is not None:
+            return None
+        return view
+
+
+def redefined_view(
+    workspace: Workspace, spark: SparkSession, table: StreamTable, stamps: dict[str, str | None]
+) -> View | None:
+    """The first view of a table that has another definition by now; SourceError when one is gone.
+
+    `stamps` holds what was asked before in the same pass.
+    """
+    is_here = table.incarnation in workspace.defined_here
+    for view in table.views:
+        if view.is_temporary and not is_here:
+            continue
+        if view.key not in stamps:
+            stamps[view.key] = stamp_of(spark, view)
+        stamp = stamps[view.key]
+        if stamp is None:
+            _note_missing(workspace, spark, table, view)
+        elif stamp != view.stamp:
+            return view
+        elif not view.is_temporary:
+            workspace.seen_views.add(view.key)
+    return None
+
+
+def _note_missing(
+    workspace: Workspace, spark: SparkSession, table: StreamTable, view: View
+) -> None:
+    if view.is_temporary:
+        _log.warning("%s: temporary view %s is gone; what it was is used", table.name, view.name)
+        workspace.defined_here.discard(table.incarnation)
+    elif view.key in workspace.seen_views or is_lasting(spark):
+        raise SourceError(
+            f"view {view.name}, which {table.name} reads, is gone",
+            detail=f"it was: {' '.join(view.text.split())[:200]}",
+            hint=f"create it again, or define the table without it: ALTER STREAM TABLE "
+            f"{table.name} AS ...",
+        )

@@ -1,0 +1,58 @@
+"""The same queries on PostgreSQL and, translated, on Spark give the same rows and column names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from postgres.compare import bag
+from postgres.corpus import Query, accepted, refused
+from postgres.data import columns_of
+from runnel.compile.parse import parse
+from runnel.compile.postgres.translate import translate
+from runnel.errors import RunnelError
+
+if TYPE_CHECKING:
+    import psycopg
+    from pyspark.sql import SparkSession
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(accepted()) >= 150
+    assert len(refused()) >= 40
+
+
+@pytest.mark.parametrize("query", accepted(), ids=str)
+def test_query_is_translated(query: Query) -> None:
+    parse(translate(query.text, columns_of))
+
+
+@pytest.mark.parametrize(("query", "construct"), refused(), ids=str)
+def test_query_is_refused(query: Query, construct: str) -> None:
+    with pytest.raises(RunnelError) as caught:
+        translate(query.text, columns_of)
+    assert construct in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("query", accepted(), ids=str)
+def test_postgres_runs_it(query: Query, corpus_server: psycopg.Connection[Any]) -> None:
+    corpus_server.execute(query.text).fetchall()
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+@pytest.mark.parametrize("query", accepted(), ids=str)
+def test_spark_answers_as_postgres(
+    query: Query, corpus_server: psycopg.Connection[Any], corpus_spark: SparkSession
+) -> None:
+    cursor = corpus_server.execute(query.text)
+    expected = cursor.fetchall()
+    frame = corpus_spark.sql(translate(query.text, columns_of))
+    found = [tuple(row) for row in frame.collect()]
+    assert bag(found) == bag(expected)
+    names = [c.name for c in cursor.description or ()]
+    shown = [n if n != "?column?" else f"column{i}" for i, n in enumerate(names, 1)]
+    assert frame.columns == shown

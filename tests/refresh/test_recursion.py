@@ -1,0 +1,124 @@
+"""WITH RECURSIVE on Spark: bounds that are errors, deep walks, modes, and what only Spark can judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from refresh.helpers import Source, check
+from runnel.api import Lake
+from runnel.errors import InvalidQuery, NotDifferentiable, QueryFailed
+
+pytestmark = pytest.mark.spark
+
+_EDGE = {"a": "int", "b": "int"}
+_WALK = "WITH RECURSIVE r(n, d) AS (SELECT 1, 0 UNION ALL SELECT e.b, r.d + 1 FROM r JOIN edge e ON e.a = r.n) SELECT n, d FROM r"
+_REACH = "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT e.b FROM r JOIN edge e ON e.a = r.n) SELECT n FROM r"
+_LEVELS = "spark.sql.cteRecursionLevelLimit"
+
+
+def _rows(lake: Lake, name: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in lake.table(name).collect())
+
+
+def test_a_cycle_under_union_all_is_an_error_and_the_old_contents_stay(
+    lake: Lake, tmp_path: Path
+) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
+    lake.create_stream_table("walk", _WALK, refresh_mode="DIFFERENTIAL")
+    edge.append((2, 1))
+    with pytest.raises(QueryFailed, match="100 levels") as caught:
+        lake.refresh("walk")
+    assert "UNION" in (caught.value.hint or "")
+    assert _rows(lake, "walk") == [(1, 0), (2, 1)]
+    edge.delete("a = 2")
+    check(lake, "walk", "NO_DATA")
+
+
+def test_a_first_fill_without_end_creates_nothing(lake: Lake, tmp_path: Path) -> None:
+    Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 1)])
+    with pytest.raises(QueryFailed, match="levels"):
+        lake.create_stream_table("walk", _WALK, refresh_mode="DIFFERENTIAL")
+    assert lake.status() == [] or all(t.name != "walk" for t in lake.status())
+
+
+def test_levels_of_the_text_and_of_the_session(lake: Lake, tmp_path: Path) -> None:
+    Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 8)])
+    short = _WALK.replace("r(n, d) AS", "r(n, d) MAX RECURSION LEVEL 5 AS")
+    with pytest.raises(QueryFailed, match="5 levels"):
+        lake.create_stream_table("short", short, refresh_mode="DIFFERENTIAL")
+    enough = _WALK.replace("r(n, d) AS", "r(n, d) MAX RECURSION LEVEL 20 AS")
+    lake.create_stream_table("enough", enough, refresh_mode="DIFFERENTIAL")
+    assert lake.verify("enough").ok
+
+
+def test_a_chain_deeper_than_the_limit_of_a_plan(lake: Lake, tmp_path: Path) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 151)])
+    lake.spark.conf.set(_LEVELS, "1000")
+    try:
+        lake.create_stream_table("deep", _REACH, refresh_mode="DIFFERENTIAL")
+    finally:
+        lake.spark.conf.unset(_LEVELS)
+    assert lake.table("deep").count() == 151
+    edge.append((151, 152))
+    check(lake, "deep", "DIFFERENTIAL")
+    edge.delete("a = 100")
+    check(lake, "deep", "DIFFERENTIAL")
+    assert lake.table("deep").count() == 100
+
+
+def test_union_in_every_mode_and_verified(lake: Lake, tmp_path: Path) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 1), (2, 3)])
+    lake.create_stream_table("differential", _REACH, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("full", _REACH, refresh_mode="FULL")
+    lake.create_stream_table("downstream", "SELECT COUNT(*) AS c FROM differential")
+    edge.append((3, 4))
+    edge.delete("a = 1")
+    check(lake, "differential", "DIFFERENTIAL")
+    check(lake, "full", "FULL")
+    assert _rows(lake, "differential") == _rows(lake, "full") == [(1,)]
+    check(lake, "downstream", "DIFFERENTIAL")
+    assert _rows(lake, "downstream") == [(1,)]
+
+
+def test_many_rows_a_round_stay_in_spark(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runnel.refresh.rounds._FEW", 2)
+    edges = [(1, i) for i in range(2, 9)] + [(i, i + 10) for i in range(2, 9)] + [(12, 20), (20, 1)]
+    edge = Source(lake, tmp_path, "edge", _EDGE, edges)
+    lake.create_stream_table("many", _REACH, refresh_mode="DIFFERENTIAL")
+    edge.delete("a = 1 AND b < 6")
+    edge.append((20, 3))
+    check(lake, "many", "DIFFERENTIAL")
+    assert [n for (n,) in _rows(lake, "many")] == [1, 6, 7, 8, 16, 17, 18]
+
+
+def test_nulls_may_come_where_the_anchor_has_none(lake: Lake, tmp_path: Path) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, None), (1, 2)])
+    lake.create_stream_table("nulls", _REACH, refresh_mode="DIFFERENTIAL")
+    assert lake.table("nulls").where("n IS NULL").count() == 1
+    edge.delete("b IS NULL")
+    check(lake, "nulls", "DIFFERENTIAL")
+
+
+def test_what_spark_cannot_run_has_no_way_out_by_full(lake: Lake, tmp_path: Path) -> None:
+    Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
+    joined = "WITH RECURSIVE r AS (SELECT a, b FROM edge UNION SELECT x.a, y.b FROM r x JOIN r y ON x.b = y.a) SELECT a, b FROM r"
+    with pytest.raises(InvalidQuery, match="recursion by UNION"):
+        lake.create_stream_table("joined", joined)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "SELECT MAX(e.b) FROM r JOIN edge e ON e.a = r.n",
+        "SELECT e.b FROM edge e LEFT JOIN r ON e.a = r.n",
+    ],
+)
+def test_what_spark_refuses_is_refused(lake: Lake, tmp_path: Path, step: str) -> None:
+    Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
+    query = f"WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL {step}) SELECT n FROM r"
+    with pytest.raises((InvalidQuery, NotDifferentiable)):
+        lake.create_stream_table("refused", query, refresh_mode="DIFFERENTIAL")
