@@ -166,6 +166,11 @@ class _Group:
 
     def _call(self, node: exp.Expr) -> int:
         with at(node):
+            if any(is_slot(inner) for inner in node.walk()):
+                raise NotDifferentiable(
+                    "a subquery inside an aggregate function",
+                    hint="compute its value in a subquery in FROM, and aggregate that",
+                )
             form = call_form(node)
             read = {marked(column) for column in node.find_all(exp.Column)}
             if read and not read & self.own:

@@ -42,7 +42,7 @@ class KeySets:
 
 def key_sets(group: exp.Group, key: _Key) -> KeySets | None:
     """The grouping sets of a GROUP BY; None when it has keys only. `key` resolves one."""
-    parts = _parts(group)
+    order, parts = _parts(group)
     if not any(isinstance(part, _KINDS) for part in parts):
         return None
     keys: list[exp.Expr] = []
@@ -53,6 +53,8 @@ def key_sets(group: exp.Group, key: _Key) -> KeySets | None:
             keys.append(found)
         return keys.index(found)
 
+    for node in order:
+        place(node)
     choices = [_sets(part, place) for part in parts]
     count = 1
     for choice in choices:
@@ -65,29 +67,22 @@ def key_sets(group: exp.Group, key: _Key) -> KeySets | None:
     return KeySets(keys, sorted(merged, key=lambda chosen: _id(chosen, range(len(keys)))))
 
 
-def _parts(group: exp.Group) -> list[exp.Expr]:
-    """What GROUP BY lists; `a, b WITH CUBE` is CUBE (a, b)."""
+def _parts(group: exp.Group) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The keys in the order they are numbered by, if it is given, and what GROUP BY lists.
+
+    `a, b WITH CUBE` is CUBE (a, b); `a, b GROUPING SETS (...)` only orders the keys of the sets.
+    """
     listed = list(group.expressions)
+    order: list[exp.Expr] = []
     for name in ("cube", "rollup", "grouping_sets"):
         for node in group.args.get(name) or ():
             if isinstance(node, exp.GroupingSets):
-                _check_listed(listed, node)
-                listed = [node]
+                order, listed = listed, [node]
             elif node.expressions:
                 listed.append(node)
             else:
                 listed = [type(node)(expressions=listed)]
-    return listed
-
-
-def _check_listed(listed: list[exp.Expr], sets: exp.GroupingSets) -> None:
-    """`GROUP BY a, b GROUPING SETS (...)`: the order of the keys must be that of their mention."""
-    mentioned = list(dict.fromkeys(e for part in sets.expressions for e in _members(part)))
-    if mentioned != listed:
-        raise NotDifferentiable(
-            "GROUP BY ... GROUPING SETS with keys in another order than in the sets",
-            hint="leave the list before GROUPING SETS out",
-        )
+    return order, listed
 
 
 def _sets(node: exp.Expr, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
