@@ -20,16 +20,24 @@ def adapt_select(select: exp.Select) -> exp.Select:
         assert function is not None
         _join(select, function.outer(bool(lateral.args.get("outer"))), lateral.args["alias"])
     select.set("laterals", None)
-    for item in list(select.expressions):
-        function = generator_of(item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item)
-        if function is None or (
-            function.function == "explode" and isinstance(item, exp.Alias) and not function.is_outer
-        ):
+    several = sum(_function(item) is not None for item in select.expressions) > 1
+    for place, item in enumerate(list(select.expressions)):
+        function = _function(item)
+        if function is None or (not several and _is_unnest(function, item)):
             continue
-        alias = exp.TableAlias(this=exp.to_identifier("_gen"), columns=_columns(item))
-        _join(select, function, alias)
-        item.replace(exp.Column(this=exp.Star(), table=exp.to_identifier("_gen")))
+        name = exp.to_identifier(f"_gen{place}")
+        _join(select, function, exp.TableAlias(this=name, columns=_columns(item)))
+        item.replace(exp.Column(this=exp.Star(), table=name.copy()))
     return select
+
+
+def _function(item: exp.Expression) -> Generator | None:
+    return generator_of(item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item)
+
+
+def _is_unnest(function: Generator, item: exp.Expression) -> bool:
+    """Whether sqlglot writes it right: UNNEST among the selected."""
+    return function.function == "explode" and isinstance(item, exp.Alias) and not function.is_outer
 
 
 def adapt_item(node: exp.Lateral | exp.Table) -> exp.Expression:

@@ -28,7 +28,7 @@ def lateral_view(
 def is_lateral_function(node: exp.Expr) -> bool:
     """Whether a FROM item calls a table function that sees the items before it."""
     if isinstance(node, exp.Lateral):
-        return not isinstance(node.this, exp.Query)
+        return not isinstance(node.this, exp.Query) and function_name(node.this) != "range"
     return isinstance(node, exp.Unnest)
 
 
@@ -59,7 +59,7 @@ def table_function(builder: Builder, node: exp.Expr) -> tuple[Node, Scope]:
     if isinstance(node, exp.Values):
         return inline_table(builder, node)
     function = node if isinstance(node, exp.Unnest) else node.this
-    if function_name(function) == "range" and isinstance(node, exp.Table):
+    if function_name(function) == "range":
         made, outputs = range_table(builder, function.expressions, _names(node))
         return made, Scope(_entries(outputs, node))
     return _widened(builder, OneRow(), Scope(()), _generator(function), node)

@@ -29,6 +29,8 @@ def column_name(aggregate: exp.Expr, count: int) -> str | None:
     if aggregate.alias:
         return str(aggregate.alias)
     argument = aggregate.this
+    if isinstance(aggregate, exp.Count) and isinstance(argument, exp.Star):
+        return "count(1)"
     if isinstance(aggregate, _CALLS) and isinstance(argument, exp.Column):
         return f"{aggregate.key}({argument.name})"
     return None

@@ -1,4 +1,7 @@
-"""A table function in the select list: the list without it, then its rows for each row of that."""
+"""A table function in the select list: the list without it, then its rows for each row of that.
+
+Several are taken out one after the other, so that each row meets every combination.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ _PLACE = "__generated__"
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """`inner` has NULL in the function's place, and its arguments after everything else."""
+    """`inner` has NULL called `place` for the function, and its arguments after all the others."""
 
     inner: exp.Select
+    place: str
     generator: Generator
     names: tuple[str, ...]
     is_distinct: bool
@@ -43,7 +47,7 @@ def has_generator(select: exp.Select) -> bool:
 
 
 def build_generated(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
-    """Build a SELECT with one table function in its list."""
+    """Build a SELECT with a table function in its list."""
     split = _split(select)
     inner = builder.query(split.inner, ctes)
     first = len(inner.outputs) - len(split.reads)
@@ -52,7 +56,7 @@ def build_generated(builder: Builder, select: exp.Select, ctes: Mapping[str, Any
         arguments[place] = mark(column.name)
     generator = replace(split.generator, arguments=tuple(arguments))
     node, generated = generate(builder, inner.node, Scope(()), generator, split.names)
-    at = [name for name, _ in inner.outputs].index(_PLACE)
+    at = [name for name, _ in inner.outputs].index(split.place)
     outputs = (*inner.outputs[:at], *generated, *inner.outputs[at + 1 : first])
     shown = [(name, builder.fresh(column.type), column) for name, column in outputs]
     node = Project(node, tuple((c, Scalar.column(own.name)) for _, c, own in shown))
@@ -71,16 +75,15 @@ def _split(select: exp.Select) -> _Split:
     item = items[at]
     generator = generator_of(_unaliased(item))
     assert generator is not None
-    items[at] = exp.alias_(exp.null(), _PLACE)
+    place = f"{_PLACE}{sum(i.alias.startswith(_PLACE) for i in items)}"
+    items[at] = exp.alias_(exp.null(), place)
     inner.set("expressions", items + [a for a in generator.arguments if not _is_constant(a)])
-    return _Split(inner, generator, _names(item), bool(select.args.get("distinct")))
+    return _Split(inner, place, generator, _names(item), bool(select.args.get("distinct")))
 
 
 def _refuse_company(select: exp.Select) -> None:
     """What does not go together with a table function in one select list."""
     found: list[str] = []
-    if sum(generator_of(_unaliased(i)) is not None for i in select.expressions) > 1:
-        found.append("another one")
     if any(item.find(exp.Window) for item in select.expressions):
         found.append("a window function")
     group, is_distinct = select.args.get("group"), select.args.get("distinct")
