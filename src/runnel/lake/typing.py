@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from runnel.errors import InvalidQuery, QueryFailed
 from runnel.lake.translate import translate
 from runnel.model.columns import Column
 from runnel.model.names import quote
@@ -43,8 +44,12 @@ def output_schema(spark: SparkSession, sql: str) -> tuple[Column, ...]:
     """The columns a query yields; InvalidQuery when Spark refuses it."""
     try:
         schema: StructType = spark.sql(sql).schema
-    except PySparkException as error:
-        raise translate(error) from error
+    except Exception as error:
+        told = translate(error)
+        if isinstance(told, QueryFailed):
+            # Found by looking at the query alone: types of a recursion that do not fit, say.
+            raise InvalidQuery(told.primary, detail=told.detail, hint=told.hint) from error
+        raise told from error
     return tuple(Column(field.name, field.dataType.simpleString()) for field in schema)
 
 

@@ -23,10 +23,7 @@ _UNSTORABLE = ("void", "variant", "interval")
 
 def output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tuple[Column, ...]:
     """What Spark itself says the query returns, over empty tables of the sources' types."""
-    text = over_nothing(query, schemas)
-    # The same columns, in a form that Spark can analyse.
-    text = with_union_all(text) if recursive_union(parse(query)) is not None else text
-    columns = output_schema(spark, text)
+    columns = output_schema(spark, over_nothing(query, schemas))
     seen: set[str] = set()
     for column in columns:
         if column.name.lower() in seen:
@@ -40,8 +37,10 @@ def output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tupl
 
 
 def over_nothing(query: str, schemas: list[SourceSchema]) -> str:
+    """The query over empty tables, in a form that Spark can analyse, with the same columns."""
     empty = {s.key: _typed_nulls(s.columns) for s in schemas}
-    return redirect(query, lambda name: empty[name.key])
+    text = redirect(query, lambda name: empty[name.key])
+    return with_union_all(text) if recursive_union(parse(query)) is not None else text
 
 
 def check_text(
