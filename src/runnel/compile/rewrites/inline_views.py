@@ -1,9 +1,9 @@
 """Views put into the text of the query that reads them, to any depth.
 
-    FROM v  ->  FROM (SELECT `x` AS `a`, ... FROM (the text of v)) AS v
+    FROM v  ->  FROM (SELECT `a` AS `a`, ... FROM (the text of v) AS view(`a`, ...)) AS v
 
-The names in a view's text get their schema, so that no CTE of the query around captures them. Its
-columns are picked by name, as Spark does: a column that `SELECT *` in it finds later is not shown.
+The names in a view's text get their schema, so that no CTE of the query around captures them. A
+column that `SELECT *` in it finds later is not shown.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Inliner:
         if view.key not in self.texts:
             self.used.setdefault(view.key, view)
             try:
-                _check(view)
+                refuse(parse(view.text))
                 text = self.inline(view.text, view.schema, view.is_temporary, (*path, view))
                 self.texts[view.key] = _picked(view, text, self.columns_of(text))
             except RunnelError as error:
@@ -86,28 +86,37 @@ class _Inliner:
 
 
 def _picked(view: View, text: str, found: tuple[Column, ...]) -> str:
-    types = {column.name.lower(): column.type for column in found}
+    """By place, or by name where the text has a star, which may come to stand for more."""
+    if not parse(view.text).is_star:
+        if len(found) != len(view.columns):
+            raise InvalidQuery(f"its query has {len(found)} columns, not {len(view.columns)}")
+        names = [column.name for column in view.columns]
+        types = [column.type for column in found]
+        alias = f" AS `view`({', '.join(map(quote, names))})"
+    else:
+        names, alias = list(view.outputs), ""
+        types = _types(view, found)
     items = []
-    for output, column in zip(view.outputs, view.columns, strict=True):
-        if output.lower() not in types:
-            raise InvalidQuery(f"its query no longer has a column {output}")
-        value = quote(output)
-        if types[output.lower()] != column.type:
-            # A view keeps the types it was created with.
-            value = f"CAST({value} AS {column.type})"
+    for name, type_, column in zip(names, types, view.columns, strict=True):
+        # A view keeps the types it was created with.
+        value = quote(name) if type_ == column.type else f"CAST({quote(name)} AS {column.type})"
         items.append(f"{value} AS {quote(column.name)}")
     # The text may end with a comment.
-    return f"(SELECT {', '.join(items)} FROM (\n{text}\n))"
+    return f"(SELECT {', '.join(items)} FROM (\n{text}\n){alias})"
 
 
-def _check(view: View) -> None:
-    refuse(parse(view.text))
+def _types(view: View, found: tuple[Column, ...]) -> list[str]:
+    known = {column.name.lower(): column.type for column in found}
     names = [output.lower() for output in view.outputs]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InvalidQuery(
-            f"its query returns two columns called {twice[0]}",
-            hint="give one of them an alias inside the view",
-        )
+    for name in names:
+        if name not in known:
+            raise InvalidQuery(f"its query no longer has a column {name}")
+        if names.count(name) > 1:
+            raise InvalidQuery(
+                f"its query returns two columns called {name}",
+                hint="list the columns inside the view, and give one of them an alias",
+            )
+    return [known[name] for name in names]
 
 
 def _refuse_cycle(view: View, path: tuple[View, ...]) -> None:
