@@ -275,7 +275,7 @@ SELECT id FROM t WHERE id = ANY (SELECT t_id FROM u) OR small <> ALL (SELECT qty
 -- topic: traps
 SELECT id, price * price * price * price AS p4, (price + 0.001) * (price - 0.001) AS d FROM t;
 SELECT sum(price) * sum(price) * 1.123456 AS a, sum(cost) * 0.333333 AS b FROM t, u;
-SELECT sum(price) / sum(big) AS a, sum(price) / nullif(sum(small), 0) AS b, sum(id) * 1.0 / count(*) AS c FROM t;
+SELECT sum(big) / sum(price) AS a, sum(price) / nullif(sum(small), 0) AS b, sum(id) * 1.0 / count(*) AS c FROM t;
 SELECT id, 100.0 * id / 7 AS pct, round(100.0 * id / 7, 2) AS r, (price / 3)::numeric(10, 2) AS n, (price / 3)::int AS i FROM t;
 SELECT id, big / 1000 * 1000 AS a, big % 1000 AS b, big * 1.0 AS c, big + 0.5 AS d FROM t;
 SELECT id, price / -3 AS a, -price / 3 AS b, 0 / (price + 1) AS zero, 1e10 / 3 AS large, 1e-5 / 3 AS small FROM t WHERE price IS NULL OR price <> -1;
@@ -309,7 +309,7 @@ SELECT DISTINCT ON (lower(trim(name))) id, name FROM t ORDER BY lower(trim(name)
 SELECT DISTINCT ON (2) id, small FROM t ORDER BY small DESC, id;
 SELECT name AS n, max(price) AS price FROM t GROUP BY n HAVING max(price) > 5 ORDER BY price DESC, n LIMIT 3;
 SELECT u.* , t.name FROM u LEFT JOIN t ON t.id = u.t_id AND t.ok;
-SELECT t.*, u.qty FROM t JOIN u ON u.t_id = t.id WHERE u.qty >= ALL (ARRAY[1, 2]);
+SELECT u.*, t.price FROM t JOIN u ON u.t_id = t.id WHERE u.qty >= ALL (ARRAY[1, 2]);
 SELECT a.id, b.id AS other FROM t a JOIN t b ON a.small = b.small AND a.id < b.id;
 SELECT coalesce(t.id, u.t_id) AS k, t.name, u.label FROM t FULL OUTER JOIN u ON t.id = u.t_id;
 SELECT id FROM t WHERE NOT EXISTS (SELECT * FROM u WHERE u.t_id = t.id AND (u.qty > t.small OR u.label = t.name));

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from postgres.compare import bag
 from postgres.corpus import Query, accepted, refused
@@ -56,3 +57,10 @@ def test_spark_answers_as_postgres(
     names = [c.name for c in cursor.description or ()]
     shown = [n if n != "?column?" else f"column{i}" for i, n in enumerate(names, 1)]
     assert frame.columns == shown
+
+
+@pytest.mark.spark
+def test_quotient_that_does_not_fit_is_an_error(corpus_spark: SparkSession) -> None:
+    text = translate("SELECT sum(price) / sum(big) AS q FROM t", columns_of)
+    with pytest.raises(PySparkException, match="more than 20 decimals"):
+        corpus_spark.sql(text).collect()

@@ -64,6 +64,7 @@ def _shifted(operand: str, exponent: str) -> str:
 
 def _checked(scale: int) -> str:
     answer = f"CAST(t AS DECIMAL(38, {scale}))"
-    lost = f"r > {scale} AND {answer} <> CAST(t AS DECIMAL(38, 38))"
+    # Both sides in one type: of two scales Spark would compare the shorter.
+    lost = f"r > {scale} AND CAST({answer} AS DECIMAL(38, 38)) <> CAST(t AS DECIMAL(38, 38))"
     message = f"RAISE_ERROR('a quotient with more than {scale} decimals: cast to double precision')"
     return f"CASE WHEN {lost} THEN {message} ELSE {answer} END"
