@@ -146,7 +146,7 @@ def _differentiate(
 def _full(emitter: Emitter, root: Root) -> str:
     if root.top is not None:
         if root.top.flag is not None:
-            return flagged(root.top, _full(emitter, root.top.rows))
+            return flagged(root.top, _netted_rows(root.top.rows, _full(emitter, root.top.rows)))
         reading = top(root.top.node, emitter.new(root.top.node.input))
         return _stored(root.top.rows, reading.sql, W)
     if isinstance(root.node, Fixpoint):
@@ -156,6 +156,15 @@ def _full(emitter: Emitter, root: Root) -> str:
     assert isinstance(root.node, Aggregate)
     grouped = group_state(root.node, root.state, emitter.new(root.node.input))
     return _stored(root, grouped, "CAST(1 AS BIGINT)")
+
+
+def _netted_rows(root: Root, sql: str) -> str:
+    """Each stored row once; a state has no row twice."""
+    if root.state is not None:
+        return sql
+    names = listed(names_of(root.layout.stored))
+    summed = f"SUM({WEIGHT}) AS {WEIGHT}"
+    return f"SELECT {names}, {summed} FROM ({sql}) GROUP BY {names} HAVING SUM({WEIGHT}) > 0"
 
 
 def _change(emitter: Emitter, root: Root) -> str | None:
