@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kit.bags import Bag, Row, bag, netted, plain
 from kit.check import Mismatch, check_rounds
 from kit.duck import Moment, Table
-from kit.generate.cases import Case, Tally
+from kit.generate.cases import Case, Tally, is_too_large
 from kit.lake_backend import arrow_rows
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.program import Program, weight_of
@@ -27,6 +27,8 @@ from runnel.model.settings import Settings
 from runnel.refresh.bind import Binding, binding
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.rounds import fill, run_steps
+
+_LARGEST = 12_000
 
 
 class _Run(ProgramRun):
@@ -150,6 +152,9 @@ def check_on_spark(spark: SparkSession, made: Case, tally: Tally) -> bool:
         compiled = compile_query(made.query, [t.schema for t in made.tables], SparkTyper(spark))
     except NotDifferentiable as error:
         tally.refuse(error.construct)
+        return False
+    if is_too_large(compiled, _LARGEST):
+        tally.refuse("too large to be checked soon")
         return False
     query = SparkQuery(spark, made.tables, made.moments, compiled)
     try:

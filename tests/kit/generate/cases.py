@@ -15,10 +15,11 @@ from kit.generate.dice import Dice, chance
 from kit.generate.queries import whole_query
 from kit.generate.writer import Writer
 from kit.typer import RuleTyper
-from runnel.compile.pipeline import compile_query
+from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.errors import NotDifferentiable
 
 _TYPER = RuleTyper()
+_LARGEST = 30_000
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,24 @@ def _round(
     return Round(frozenset(changed), frozenset(growing), compact)
 
 
+def is_too_large(compiled: CompiledQuery, limit: int) -> bool:
+    """Whether the program for all sources is longer than so many characters.
+
+    The few longest take most of the time; shorter ones have the same operators in them.
+    """
+    program = compiled.program(frozenset(compiled.kinds))
+    return sum(len(step.sql) for step in program.steps) > limit
+
+
 def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> bool:
     """Check a case and count it; False when it is refused. A failure carries the case."""
     try:
         compiled = compile_query(made.query, [t.schema for t in made.tables], _TYPER)
     except NotDifferentiable as error:
         tally.refuse(error.construct)
+        return False
+    if is_too_large(compiled, _LARGEST):
+        tally.refuse("too large to be checked soon")
         return False
     sources = DuckSources(con, made.tables)
     for table, moments in zip(made.tables, made.moments, strict=True):
