@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from kit.bags import difference
 from kit.check import Mismatch
 from kit.duck import Weighted
-from kit.generate.cases import Case, Tally
+from kit.generate.cases import Case, Tally, is_too_large
 from kit.lake_backend import LakeBackend
 from kit.step import Change, TableSpec
+from kit.typer import RuleTyper
 from runnel.api import Lake
+from runnel.compile.pipeline import compile_query
 from runnel.errors import InvalidQuery, NotDifferentiable
+
+_LARGEST = 12_000
 
 
 def check_on_lake(lake: Lake, made: Case, tally: Tally) -> bool:
     """Check a case and count it; False when it is refused. A failure carries the case."""
+    if _is_too_large(made):
+        tally.refuse("too large to be checked soon")
+        return False
     backend = LakeBackend(lake)
     try:
         for table, moments in zip(made.tables, made.moments, strict=True):
@@ -36,6 +43,14 @@ def check_on_lake(lake: Lake, made: Case, tally: Tally) -> bool:
         backend.close()
     tally.checked += 1
     return True
+
+
+def _is_too_large(made: Case) -> bool:
+    try:
+        compiled = compile_query(made.query, [t.schema for t in made.tables], RuleTyper())
+    except NotDifferentiable:
+        return False
+    return is_too_large(compiled, _LARGEST)
 
 
 def _round(backend: LakeBackend, made: Case, number: int) -> bool:
