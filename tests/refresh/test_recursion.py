@@ -73,7 +73,9 @@ def test_union_in_every_mode_and_verified(lake: Lake, tmp_path: Path) -> None:
     edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 1), (2, 3)])
     lake.create_stream_table("differential", _REACH, refresh_mode="DIFFERENTIAL")
     lake.create_stream_table("full", _REACH, refresh_mode="FULL")
-    lake.create_stream_table("downstream", "SELECT COUNT(*) AS c FROM differential")
+    lake.create_stream_table(
+        "downstream", "SELECT COUNT(*) AS c FROM differential", refresh_mode="DIFFERENTIAL"
+    )
     edge.append((3, 4))
     edge.delete("a = 1")
     check(lake, "differential", "DIFFERENTIAL")
