@@ -12,6 +12,7 @@ _PERSONS = 60
 _ROUNDS = 2
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_query_is_exact_after_every_round(lake: Lake) -> None:
     data.create(lake, _PERSONS)
