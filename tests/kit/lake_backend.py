@@ -81,7 +81,14 @@ class LakeBackend:
         assert verified.ok, str(verified)
         if recursive_union(parse(self.query)) is not None:
             return self._without_spark()
-        return bag(tuple(row) for row in self.lake.spark.sql(self.query).collect())
+        return bag(tuple(row) for row in self.lake.spark.sql(self._text()).collect())
+
+    def _text(self) -> str:
+        """The query with every choice made that it leaves open, such as which of two ties is first."""
+        workspace = self.lake._workspace
+        table = next(t for t in workspace.catalog.tables() if t.name.name == self.name)
+        _, compiled = workspace.compiled.get(table.incarnation, (None, None))
+        return (compiled.text if compiled else None) or self.query
 
     def _without_spark(self) -> Bag:
         """The answer of DuckDB, where Spark cannot run the query."""
