@@ -13,7 +13,7 @@ from runnel.algebra.scalar import Scalar
 from runnel.compile.scalars import function_name, resolve, to_scalar
 from runnel.compile.scope import Scope
 from runnel.compile.type_text import element_of, entry_of, fields_of
-from runnel.compile.unify import call, types_of, unify
+from runnel.compile.unify import call, unify
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -90,7 +90,7 @@ def _described(
         return _stack(builder, node, arguments)
     if function == "json_tuple":
         return call(function, arguments), [(f"c{i}", "string") for i in range(len(arguments) - 1)]
-    (type_,) = types_of(builder, builder.columns_of(arguments), arguments)
+    (type_,) = builder.types_of(arguments)
     columns = _fields(type_) if function == "inline" else _elements(type_)
     if columns is None:
         raise InvalidQuery(f"{function}() of a {type_}")

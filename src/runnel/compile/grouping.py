@@ -256,7 +256,7 @@ def _group_key(node: exp.Expr, scope: Scope, items: list[SelectItem]) -> exp.Exp
         if not 1 <= index <= len(items):
             raise InvalidQuery(f"GROUP BY {index}: the select list has {len(items)} items")
         return items[index - 1].expression
-    return resolve(node, scope, _aliases(items))
+    return resolve(node, scope, aliases_of(items))
 
 
 def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Expr | None:
@@ -265,17 +265,18 @@ def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Ex
         return None
     for column in having.this.find_all(exp.Column):
         name = column.name.lower()
-        item = _aliases(items).get(name) if not column.table else None
+        item = aliases_of(items).get(name) if not column.table else None
         found = scope.resolve_here([column.name]) if item is not None else None
         if item is not None and found is not None and marked(item) != found[0].name:
             raise NotDifferentiable(
                 f"the alias {column.name} in HAVING, which is also a column's name",
                 hint="give the select item another alias",
             )
-    return resolve(having.this, scope, _aliases(items))
+    return resolve(having.this, scope, aliases_of(items))
 
 
-def _aliases(items: list[SelectItem]) -> dict[str, exp.Expr]:
+def aliases_of(items: list[SelectItem]) -> dict[str, exp.Expr]:
+    """What the names of a select list stand for."""
     return {i.name.lower(): i.expression for i in items if i.name}
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Node, Project, SortKey, TopK
 from runnel.algebra.scalar import Scalar
+from runnel.compile.grouping import aliases_of
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import mark, resolve
 from runnel.compile.scope import Scope
@@ -96,7 +97,7 @@ def _key(node: exp.Expr, scope: Scope, items: list[SelectItem]) -> list[exp.Expr
         if not 1 <= int(node.name) <= len(items):
             raise InvalidQuery(f"ORDER BY {node.name}: the select list has {len(items)} items")
         return [items[int(node.name) - 1].expression]
-    by_name = {i.name.lower(): i.expression for i in items if i.name}
+    by_name = aliases_of(items)
     if isinstance(node, exp.Column) and not node.table and node.name.lower() in by_name:
         return [by_name[node.name.lower()]]
 

@@ -22,7 +22,6 @@ from runnel.compile.pivot_names import column_name, value_name
 from runnel.compile.scalars import mark, resolve, to_scalar
 from runnel.compile.scope import Entry, Scope
 from runnel.compile.typing import decimal_parts
-from runnel.compile.unify import types_of
 from runnel.compile.unpivot import unpivoted
 from runnel.errors import NotDifferentiable
 
@@ -111,7 +110,7 @@ class _Pivot:
         from runnel.compile.select import SelectItem
 
         is_looked_up = self._is_looked_up(builder)
-        types = types_of(builder, self.node.columns, [to_scalar(c) for c in self.columns])
+        types = builder.types_of([to_scalar(c) for c in self.columns])
         items = []
         for name, values in self.values:
             condition = exp.and_(
@@ -127,7 +126,7 @@ class _Pivot:
 
     def _is_looked_up(self, builder: Builder) -> bool:
         scalars = [to_scalar(a) for _, a in self.aggregates]
-        types = types_of(builder, self.node.columns, scalars)
+        types = builder.types_of(scalars)
         return all(t in _LOOKED_UP or decimal_parts(t) for t in types)
 
 

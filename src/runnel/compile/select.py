@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
 from runnel.algebra.scalar import Scalar
-from runnel.compile.grouping import build_grouping, is_grouped
+from runnel.compile.grouping import aliases_of, build_grouping, is_grouped
 from runnel.compile.laterals import lateral_view
 from runnel.compile.lifting import fill
 from runnel.compile.ordering import Ordering
@@ -98,8 +98,7 @@ def _qualify(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.E
     qualify = select.args.get("qualify")
     if qualify is None:
         return None
-    aliases = {i.name.lower(): i.expression for i in items if i.name}
-    return resolve(qualify.this, scope, aliases, with_windows=True)
+    return resolve(qualify.this, scope, aliases_of(items), with_windows=True)
 
 
 def _speller(meanings: Mapping[str, exp.Expr], scope: Scope) -> Spell:

@@ -23,7 +23,7 @@ def unify(
 
     Only where every rule of Spark gives the same type: numbers other than float, and NULL.
     """
-    types = types_of(builder, columns, values)
+    types = builder.types_of(values)
     known = set(types) - {"void"}
     if len(known) > 1 and not all(t in _NUMBERS or decimal_parts(t) for t in known):
         raise NotDifferentiable(
@@ -36,16 +36,6 @@ def unify(
         value if own == type_ else wrap("CAST(", value, f" AS {type_})")
         for value, own in zip(values, types, strict=True)
     ]
-
-
-def types_of(
-    builder: Builder, columns: tuple[Column, ...], values: Sequence[Scalar]
-) -> tuple[str, ...]:
-    """The types of scalars; a bare column's is known without asking."""
-    known = {c.name: c.type for c in columns}
-    asked = [v for v in values if v.bare_column is None]
-    answers = iter(builder.typer.types(columns, [v.render() for v in asked]) if asked else ())
-    return tuple(known[v.bare_column] if v.bare_column else next(answers) for v in values)
 
 
 def call(function: str, arguments: Sequence[Scalar]) -> Scalar:

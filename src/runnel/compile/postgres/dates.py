@@ -10,7 +10,6 @@ from runnel.compile.postgres.types import (
     INTERVAL,
     TIMESTAMP,
     TIMESTAMPTZ,
-    Type,
     inexact,
     numeric,
 )
@@ -184,9 +183,3 @@ def _truncated_time(unit: str, moment: str) -> str:
     parts = [f"{part}({moment})" for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")]
     kept = 4 + _SMALL_UNITS.index(unit)
     return f"MAKE_TIMESTAMP_NTZ({', '.join(parts[:kept] + ['0'] * (6 - kept))})"
-
-
-def moment_type(value: Value, where: str) -> Type:
-    if not value.type.is_moment:
-        raise refused(f"{where} of {value.type}", hint="cast it to date or timestamp")
-    return value.type

@@ -59,30 +59,23 @@ def _written(value: Value) -> str:
 
 def left(arguments: list[Value]) -> Value:
     """left(x, -n) is all but the last n characters."""
-    text, count = text_of(arguments[0], "left"), to_int(arguments[1], "left()")
-    constant = count.integer()
-    if constant is not None and constant >= 0:
-        return Value(f"LEFT({text.sql}, {count.sql})", TEXT)
-    rest = f"LENGTH({text.sql}) + {count.sql}"
-    if constant is not None:
-        return Value(f"LEFT({text.sql}, {rest})", TEXT)
-    return Value(
-        f"LEFT({text.sql}, CASE WHEN {count.sql} < 0 THEN {rest} ELSE {count.sql} END)", TEXT
-    )
+    return _end_of("left", arguments)
 
 
 def right(arguments: list[Value]) -> Value:
     """right(x, -n) is all but the first n characters."""
-    text, count = text_of(arguments[0], "right"), to_int(arguments[1], "right()")
+    return _end_of("right", arguments)
+
+
+def _end_of(name: str, arguments: list[Value]) -> Value:
+    text, count = text_of(arguments[0], name), to_int(arguments[1], f"{name}()")
     constant = count.integer()
-    if constant is not None and constant >= 0:
-        return Value(f"RIGHT({text.sql}, {count.sql})", TEXT)
     rest = f"LENGTH({text.sql}) + {count.sql}"
-    if constant is not None:
-        return Value(f"RIGHT({text.sql}, {rest})", TEXT)
-    return Value(
-        f"RIGHT({text.sql}, CASE WHEN {count.sql} < 0 THEN {rest} ELSE {count.sql} END)", TEXT
-    )
+    if constant is None:
+        taken = f"CASE WHEN {count.sql} < 0 THEN {rest} ELSE {count.sql} END"
+    else:
+        taken = count.sql if constant >= 0 else rest
+    return Value(f"{name.upper()}({text.sql}, {taken})", TEXT)
 
 
 def substring(arguments: list[Value]) -> Value:
