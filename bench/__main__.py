@@ -41,7 +41,7 @@ def _measure(lake: Lake, folder: Path, options: argparse.Namespace) -> dict[str,
         measured["no_data_ms"] = small.no_data(lake, "tiny")
         measured["epochs"] = small.epochs(lake, folder, min(options.rows, 4_000_000))
     rounds = Rounds(lake, options.rows, options.queries, options.ways, options.warm_up)
-    measured["rounds"] = rounds.run(options.shares)
+    measured["rounds"] = rounds.run(options.shares, options.repeats)
     # Of this process alone: Spark's is a child of it.
     measured["python_peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return measured
@@ -56,6 +56,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--no-small", action="store_true", help="leave out the fixed costs")
     parser.add_argument(
         "--warm-up", type=int, default=4, help="rounds before the first is measured"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="rounds of each share; the median is kept"
     )
     parser.add_argument("--memory", default="8g")
     parser.add_argument("--lake", help="keep the lake in this folder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -37,8 +38,8 @@ class Rounds:
     def modes(self) -> list[str]:
         return [mode for mode in MODES if mode in self.ways]
 
-    def run(self, shares: list[float]) -> list[dict[str, Any]]:
-        """Create everything, warm up, then one round for each share."""
+    def run(self, shares: list[float], repeats: int = 1) -> list[dict[str, Any]]:
+        """Create everything, warm up, then `repeats` rounds for each share."""
         say(f"generating {self.rows:,} rows")
         data.create(self.lake, self.rows)
         self._create()
@@ -49,9 +50,11 @@ class Rounds:
             self.ways = wanted if is_last else tuple(w for w in wanted if w in CHEAP)
             self._round(number, shares[0], verify=())
         measured = []
-        for number, share in enumerate(shares, self.warm_up):
+        for index, share in enumerate(shares):
             verify = MODES if share == shares[-1] else CHEAP[:1]
-            measured += self._round(number, share, verify)
+            first = self.warm_up + index * repeats
+            rounds = [self._round(first + n, share, verify) for n in range(repeats)]
+            measured += [_median(case) for case in zip(*rounds, strict=True)]
         return measured
 
     def _create(self) -> None:
@@ -136,6 +139,17 @@ class Rounds:
 
     def _version(self, table: str) -> int:
         return int(self.lake.sql(f"DESCRIBE HISTORY {table} LIMIT 1").first()["version"])
+
+
+def _median(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    """One case through its rounds: the median of each way's seconds, the rest of the last round."""
+    ways = measured[-1]["seconds"]
+    return {
+        **measured[-1],
+        "seconds": {way: median(m["seconds"][way] for m in measured) for way in ways},
+        "rounds": [m["seconds"] for m in measured],
+        "verified": all(m["verified"] for m in measured),
+    }
 
 
 def timed(work: Callable[[], Any]) -> float:
