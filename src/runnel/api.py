@@ -14,9 +14,11 @@ from runnel import sql as statements
 from runnel.catalog import Leases, Owner, StreamTable, open_catalog
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.functions import described
 from runnel.lake.interrupts import cancelling
 from runnel.lake.session import query_settings
 from runnel.model.closing import Closing
+from runnel.model.functions import OwnFunction
 from runnel.model.graph import Graph
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode, TableState
@@ -30,6 +32,7 @@ from runnel.model.results import (
 )
 from runnel.model.schedule import Schedule
 from runnel.model.settings import Settings
+from runnel.model.startup import run_startup
 from runnel.model.tabular import Rows
 from runnel.refresh.attempt import recover
 from runnel.refresh.compaction import compact_table
@@ -79,9 +82,15 @@ def connect(
     writer = open_catalog(url)
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)
-    keeper = SessionKeeper(folder, writer, spark, spark_conf)
-    workspace = Workspace(folder, writer, leases, chosen, keeper.open, lambda: keeper.present)
-    return Lake(workspace, keeper)
+    functions: dict[str, OwnFunction] = {}
+    keeper = SessionKeeper(folder, writer, spark, spark_conf, functions)
+    workspace = Workspace(
+        folder, writer, leases, chosen, keeper.open, lambda: keeper.present, functions=functions
+    )
+    lake = Lake(workspace, keeper)
+    if chosen.startup:
+        run_startup(chosen.startup, lake)
+    return lake
 
 
 def _interruptible(verb: Callable[Concatenate[Lake, P], R]) -> Callable[Concatenate[Lake, P], R]:
@@ -214,6 +223,18 @@ class Lake(Closing):
         drop_tables(self._workspace, doomed)
         self._keeper.retract([t.name for t in doomed])
         return tuple(str(t.name) for t in doomed)
+
+    def register_function(
+        self, name: str, function: Callable[..., Any] | None = None, returns: str | None = None,
+        *, deterministic: bool = False, aggregate: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Let queries call a Python function, a pyspark UDF, or one that Spark has by this name.
+
+        `deterministic`: it gives the same whenever it is asked with the same arguments, so that
+        tables which call it can be kept differentially. An `aggregate` takes a group's values.
+        """
+        own = described(name, function, returns, deterministic, aggregate)
+        self._workspace.add_function(own)
 
     # -- refreshing -----------------------------------------------------------------------------
 

@@ -86,7 +86,12 @@ def is_aggregate(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Func):
         return False
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
-    return name in WAYS or "_agg" in name
+    return name in WAYS or ("_agg" in name and not _is_of_aggregates(node))
+
+
+def _is_of_aggregates(node: exp.Expr) -> bool:
+    """Whether an aggregate is among the arguments: then it cannot be one itself."""
+    return any(n is not node and is_aggregate(n) for n in node.walk())
 
 
 def spark_name(node: exp.Expr) -> str:

@@ -34,7 +34,8 @@ _HINTS = {
     "CAST_INVALID_INPUT": "use try_cast to get NULL for malformed values",
     "CAST_OVERFLOW": "cast to a wider type, or use try_cast",
     "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE": "cast the column to the wider type in the first part",
-    "UNRESOLVED_ROUTINE": "check the spelling; a stream table sees no temporary functions",
+    "UNRESOLVED_ROUTINE": "check the spelling; a stream table sees no temporary functions, but "
+    "those that this process gave to lake.register_function",
     "TABLE_OR_VIEW_NOT_FOUND": "check the spelling, or qualify the name with its schema",
 }
 

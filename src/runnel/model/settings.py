@@ -46,6 +46,10 @@ class Settings:
         default=10.0,
         metadata={"doc": "how long a call waits for a table that someone else is refreshing"},
     )
+    startup: str = field(
+        default="",
+        metadata={"doc": "`module:function`, called with the lake when it is opened"},
+    )
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @staticmethod

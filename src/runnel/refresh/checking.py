@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from runnel.compile.build import SourceSchema
@@ -15,6 +16,7 @@ from runnel.errors import InvalidQuery, NotDifferentiable, RunnelError
 from runnel.lake.frames import SparkSession
 from runnel.lake.typing import SparkTyper, output_schema, resolves_alone, system_functions
 from runnel.model.columns import Column
+from runnel.model.functions import OwnFunction
 from runnel.model.names import quote
 from runnel.model.views import View
 
@@ -123,7 +125,13 @@ def _typed_nulls(columns: tuple[Column, ...]) -> str:
     return f"(SELECT {items} WHERE FALSE)"
 
 
-def check_functions(spark: SparkSession, names: frozenset[str], views: tuple[View, ...]) -> None:
+def check_functions(
+    spark: SparkSession,
+    names: frozenset[str],
+    views: tuple[View, ...],
+    known: Mapping[str, OwnFunction],
+) -> None:
+    """Functions of the user's own must be said to give the same whenever they are asked."""
     own = sorted(names - system_functions(spark)) if names else []
     elsewhere = next((v for v in views if v.schema.lower() != "default"), None)
     if own and elsewhere is not None:
@@ -132,9 +140,11 @@ def check_functions(spark: SparkSession, names: frozenset[str], views: tuple[Vie
             detail=f"view {elsewhere.name} looks for names there, the query in the schema default",
             hint="leave functions of your own out of one of them",
         )
-    if own:
-        raise NotDifferentiable(
-            f"the user-defined function {own[0]}",
-            detail="whether it aggregates, and whether it always gives the same, is not known",
-            hint="use refresh mode FULL or AUTO, or write it with functions of Spark",
-        )
+    for name in own:
+        if name not in known or not known[name].is_deterministic:
+            raise NotDifferentiable(
+                f"the user-defined function {name}",
+                detail="whether it always gives the same for the same arguments is not known",
+                hint=f'if it does, say so: lake.register_function("{name}", ..., '
+                "deterministic=True); or use refresh mode FULL or AUTO",
+            )

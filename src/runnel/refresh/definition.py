@@ -13,6 +13,7 @@ from runnel.compile.refuse import refuse, strange_functions
 from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.rewrites.fix_time import time_calls
 from runnel.compile.rewrites.inline_views import inline_views
+from runnel.compile.rewrites.own_aggregates import own_aggregates
 from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
 from runnel.lake.frames import SparkSession
@@ -70,7 +71,9 @@ def define(
         ViewFinder.of(workspace, table),
         lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
     )
-    text, sources = inlined.query, found.sources(inlined.query)
+    aggregates = {f.key for f in workspace.functions.values() if f.is_aggregate}
+    text = own_aggregates(inlined.query, aggregates)
+    sources = found.sources(text)
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas, calls = found.schemas(text), time_calls(text)
@@ -82,9 +85,11 @@ def define(
     if calls:
         text = with_ties(spark, text, schemas, columns)
         check_time(spark, text, schemas, columns)
-    resolution = Resolution(text, inlined.views, bool(calls)) if inlined.views or calls else None
+    is_another = inlined.views or calls or text != inlined.query
+    resolution = Resolution(text, inlined.views, bool(calls)) if is_another else None
     try:
-        check_functions(spark, strange_functions(parse(text)), inlined.views)
+        strange = strange_functions(parse(text))
+        check_functions(spark, strange, inlined.views, workspace.functions)
         compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:
         _refuse_recursive_union(text, refusal)

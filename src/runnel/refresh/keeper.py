@@ -9,6 +9,7 @@ from pathlib import Path
 from runnel.catalog import StreamTable, Writer
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.functions import register
 from runnel.lake.names import (
     TableKind,
     describe,
@@ -20,6 +21,7 @@ from runnel.lake.names import (
 )
 from runnel.lake.session import Session, open_session, translate
 from runnel.lake.trace import Trace
+from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
 
 _FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
@@ -34,11 +36,13 @@ class SessionKeeper:
         catalog: Writer,
         spark: SparkSession | None,
         conf: Mapping[str, str] | None,
+        functions: Mapping[str, OwnFunction],
     ) -> None:
         self._folder = folder
         self._catalog = catalog
         self._given = spark
         self._conf = conf
+        self._functions = functions
         self._session: Session | None = None
         self._lock = threading.RLock()
         self._revision = -1
@@ -50,6 +54,7 @@ class SessionKeeper:
         with self._lock:
             if self._session is None:
                 self._session = self._start()
+                register(self._session.spark, self._functions.values())
                 self.sync()
             return self._session.spark
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
 from runnel.lake.frames import DataFrame, SparkSession
+from runnel.lake.functions import register
 from runnel.lake.interrupts import cancelling
 from runnel.lake.log import DeltaLog
 from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace
+from runnel.model.functions import OwnFunction
 from runnel.model.settings import Settings
 
 _FRAMES = 32
@@ -27,7 +29,8 @@ class Workspace:
 
     `present_spark` is the session if there is one. `compiled` holds, by incarnation, a text and
     what it compiles to; `defined_here` the incarnations whose temporary views are this session's;
-    `seen_views` the keys of catalog views that this session had.
+    `seen_views` the keys of catalog views that this session had; `functions` those of the user's
+    own, by key.
     """
 
     path: Path
@@ -39,10 +42,12 @@ class Workspace:
     compiled: dict[str, tuple[str, CompiledQuery]] = field(default_factory=dict)
     defined_here: set[str] = field(default_factory=set)
     seen_views: set[str] = field(default_factory=set)
+    functions: dict[str, OwnFunction] = field(default_factory=dict)
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
     _frames: OrderedDict[tuple[int, str, int], DataFrame] = field(default_factory=OrderedDict)
+    _sessions_since: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -82,6 +87,15 @@ class Workspace:
         self.defined_here.add(table.incarnation)
         self.seen_views.update(view.key for view in table.views if not view.is_temporary)
 
+    def add_function(self, own: OwnFunction) -> None:
+        """Let queries call a function; what was compiled without it is forgotten."""
+        with self._lock:
+            self.functions[own.key] = own
+            self.compiled.clear()
+            self._sessions_since += 1
+        if (spark := self.present_spark()) is not None:
+            register(spark, [own])
+
     def upstream(self, source: Source) -> StreamTable | None:
         """The stream table a source stands for, as the catalog has it now."""
         return self.catalog.find(source.name.key)
@@ -92,12 +106,14 @@ class Workspace:
 
         Not after an interrupt: what it did may still be running there.
         """
-        key = (*sorted(settings.items()), ("adaptive", str(adaptive)))
+        since = str(self._sessions_since)
+        key = (*sorted(settings.items()), ("adaptive", str(adaptive)), ("since", since))
         with self._lock:
             idle = self._idle.setdefault(key, [])
             session = idle.pop() if idle else None
         if session is None:
             session = worker_session(self.spark, settings, adaptive)
+            register(session, self.functions.values())
         is_clean = True
         try:
             with cancelling(lambda: session):

@@ -1,0 +1,78 @@
+"""Functions of the user's own, made known to a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.util import PythonEvalType
+
+from runnel.errors import UserError
+from runnel.model.functions import OwnFunction
+
+_AGGREGATES = (
+    PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF,
+    PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF,
+)
+
+
+def described(
+    name: str, function: Any, returns: str | None, deterministic: bool, aggregate: bool | None
+) -> OwnFunction:
+    """A function with what can be read off it; pyspark's UDFs carry their type."""
+    is_udf = hasattr(function, "asNondeterministic")
+    if is_udf and deterministic and not function.deterministic:
+        raise UserError(
+            f"function {name} was made with asNondeterministic()",
+            hint="register it with deterministic=False; tables that call it are refreshed FULL",
+        )
+    if function is not None and not is_udf and returns is None:
+        raise UserError(
+            f"the type that function {name} returns is not known",
+            hint=f'lake.register_function("{name}", ..., returns="int")',
+        )
+    is_aggregate = is_udf and function.evalType in _AGGREGATES if aggregate is None else aggregate
+    return OwnFunction(name, function, returns, deterministic, is_aggregate)
+
+
+def register(spark: SparkSession, functions: Iterable[OwnFunction]) -> None:
+    """Make functions known under their names; an aggregate as a function of a list."""
+    for own in functions:
+        if own.function is None:
+            continue
+        if not own.is_aggregate:
+            spark.udf.register(own.name, own.function, own.returns)
+        else:
+            returns = own.returns or own.function.returnType  # type: ignore[attr-defined]
+            spark.udf.register(own.name, _of_list(own.function), returns)
+
+
+def _of_list(function: Any) -> Callable[[Sequence[Any]], Any]:
+    """A pandas or Arrow aggregate takes a series for each argument; another the list itself."""
+    kind = getattr(function, "evalType", None)
+    if kind not in _AGGREGATES:
+        return function  # type: ignore[no-any-return]
+    is_pandas = kind == PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF
+    plain = function.func
+
+    def over_list(values: Sequence[Any]) -> Any:
+        columns = [list(c) for c in zip(*values, strict=True)] if _are_rows(values) else [values]
+        made = plain(*(_series(column, is_pandas) for column in columns))
+        return made.item() if hasattr(made, "item") else made
+
+    return over_list
+
+
+def _are_rows(values: Sequence[Any]) -> bool:
+    return bool(values) and isinstance(values[0], tuple)
+
+
+def _series(values: Sequence[Any], is_pandas: bool) -> Any:
+    if is_pandas:
+        import pandas
+
+        return pandas.Series(values)
+    import pyarrow
+
+    return pyarrow.array(values)
