@@ -34,16 +34,17 @@ java:
 demo: setup ## Run the demo: a small shop, four stream tables, rounds of changes
 	@$(BIN)/runnel demo
 
-# The tests in tests/crash speak Spark Connect, which cannot share a process with a classic session.
 test: setup lint ## Lint, then all tests that are not slow
-	$(BIN)/pytest --ignore tests/crash $(ARGS)
-	$(BIN)/pytest tests/crash $(ARGS)
+	@scripts/run_tests.sh $(ARGS)
+
+# What shows that nothing depends on one JVM: verbs, graphs, sources, types, recursion.
+PORTABLE := $(addprefix tests/refresh/test_,verbs.py graph.py sources.py values.py recursion.py tidying.py)
 
 test-slow: setup ## The slow tests: every step file on the lake, a Connect server, a local cluster, two processes
 	$(BIN)/pytest --ignore tests/crash -m slow --timeout 1800 $(ARGS)
 	$(BIN)/pytest tests/crash -m slow --timeout 1800 $(ARGS)
-	RUNNEL_TEST_MASTER=connect $(BIN)/pytest tests/refresh --timeout 1800 $(ARGS)
-	RUNNEL_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/pytest tests/refresh --timeout 1800 $(ARGS)
+	RUNNEL_TEST_MASTER=connect $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
+	RUNNEL_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
 
 lint: $(STAMP) ## ruff format and check, mypy strict, import-linter
 	$(BIN)/ruff format --check src tests scripts bench

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The tests that are not slow, two processes at a time for the two cores of a small machine: what
+# needs the shared Spark session, and the rest, whose output comes at the end.
+# The tests in tests/crash start Sparks of their own and speak Spark Connect, which cannot share a
+# process with a classic session.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+log=build/test-rest.log
+mkdir -p build
+
+run() {
+  .venv/bin/pytest "$@"
+  local code=$?
+  # Arguments may choose nothing of one part.
+  [ "$code" = 5 ] && [ "$narrowed" = yes ] && return 0
+  return "$code"
+}
+
+rest() {
+  local failed=0
+  run --ignore tests/crash -m "not slow and not spark" "$@" || failed=1
+  run tests/crash "$@" || failed=1
+  return "$failed"
+}
+
+narrowed=$([ "$#" -gt 0 ] && echo yes || echo no)
+rest "$@" > "$log" 2>&1 &
+other=$!
+run --ignore tests/crash -m "spark and not slow" "$@"
+spark=$?
+wait "$other"
+rest=$?
+cat "$log"
+[ "$spark" = 0 ] && [ "$rest" = 0 ]
