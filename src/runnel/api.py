@@ -168,6 +168,8 @@ class Lake(Closing):
         else:
             table = replace(table, id=existing.id, created_at=existing.created_at)
             redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
+        # Now, not with the next call: the name is for queries of the session itself too.
+        self._keeper.sync()
         return self.status(target)
 
     @_interruptible

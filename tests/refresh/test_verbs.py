@@ -35,6 +35,12 @@ def test_statements_and_names_in_any_case(lake: Lake, tmp_path: Path) -> None:
         lake.sql("SELECT * FROM `my_sales`")
 
 
+def test_a_new_tables_name_is_there_for_the_session_itself(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES)
+    assert sorted(row["n"] for row in lake.spark.table("sales").collect()) == [1, 2]
+
+
 def test_schema_qualified_names(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("mart.sales", SALES, refresh_mode="DIFFERENTIAL")

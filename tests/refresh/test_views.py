@@ -330,7 +330,6 @@ def test_nothing_to_do_starts_no_spark(
     check(lake, "sales", "REINITIALIZE", "view big was redefined")
 
 
-@pytest.mark.xfail(reason="one job was counted; where it comes from is not known")
 def test_watching_runs_no_job_and_takes_no_time(
     lake: Lake, tmp_path: Path, spark: SparkSession
 ) -> None:
