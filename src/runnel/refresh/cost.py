@@ -14,6 +14,7 @@ _FIXED = 0.4
 _ROWS_PER_SECOND_FULL = 1_500_000
 _ROWS_PER_SECOND_SCAN = 15_000_000
 _ROWS_PER_SECOND_CHANGE = 150_000
+_IN_BULK = 0.6
 _RECENT = 5
 _WINDOW = 8
 
@@ -35,15 +36,15 @@ def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Pr
     # Only the newest few: one slow sample must not keep the other way away for ever.
     attempts = list(history)[:_WINDOW]
     full, measured_f = _scale(attempts)
-    base, rows, measured_d = _differential_scales(attempts, full)
-    if not measured_d:
-        base = rows = full
+    known = _differential_scales(attempts, full)
+    if known is None:
+        known = _Scales(full, full, model_rows(change_rows))
     elif not measured_f:
-        full = base
+        full = known.base
     return Prediction(
-        base * model_base(total_rows) + rows * model_rows(change_rows),
+        known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows)),
         full * model_full(total_rows),
-        measured_d and measured_f,
+        measured_f and known.is_measured,
     )
 
 
@@ -69,18 +70,36 @@ def _scale(attempts: list[Attempt]) -> tuple[float, bool]:
     return (median(ratios), True) if ratios else (1.0, False)
 
 
-def _differential_scales(attempts: list[Attempt], full: float) -> tuple[float, float, bool]:
-    """Scales of the fixed part and of the changed rows.
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """How a table differs from the model: in the fixed part, and in its changed rows.
 
-    Refreshes of few rows tell nothing about the second: slow ones must not be multiplied by rows.
+    `known` is what the model says of the rows of the largest change that was measured. Rows beyond
+    that come in bulk: a change ten times as large takes less than ten times as long.
+    """
+
+    base: float
+    rows: float
+    known: float
+    is_measured: bool = False
+
+    def cost_of_rows(self, modelled: float) -> float:
+        beyond = max(0.0, modelled - self.known)
+        return self.rows * (modelled - beyond) + min(self.rows, _IN_BULK) * beyond
+
+
+def _differential_scales(attempts: list[Attempt], full: float) -> _Scales | None:
+    """What recent refreshes tell; None when there was none.
+
+    Refreshes of few rows tell nothing about the rows: slow ones must not be multiplied by rows.
     """
     samples = _samples(attempts, RefreshAction.DIFFERENTIAL)
     if not samples:
-        return 1.0, 1.0, False
+        return None
     many = [s / m for s, m, rows in samples if rows > m - rows]
     per_row = median(many) if many else min(1.0, full)
     base = [max(s - per_row * rows, s / 10) / (m - rows) for s, m, rows in samples]
-    return median(base), per_row, True
+    return _Scales(median(base), per_row, max(rows for _, _, rows in samples), is_measured=True)
 
 
 def _samples(attempts: list[Attempt], action: RefreshAction) -> list[tuple[float, float, float]]:
