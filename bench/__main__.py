@@ -39,7 +39,7 @@ def _measure(lake: Lake, folder: Path, options: argparse.Namespace) -> dict[str,
     if not options.no_small:
         measured["tiny"] = small.tiny(lake)
         measured["no_data_ms"] = small.no_data(lake, "tiny")
-        measured["epochs"] = small.epochs(lake, folder, min(options.rows, 4_000_000))
+        measured["epochs"] = small.epochs(lake, folder, options.rows)
     rounds = Rounds(lake, options.rows, options.queries, options.ways, options.warm_up)
     measured["rounds"] = rounds.run(options.shares, options.repeats)
     # Of this process alone: Spark's is a child of it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from runnel.lake.weights import copies_sql, is_groupable
+from runnel.lake.weights import copies_sql, is_groupable, same_value
 from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
 from runnel.model.names import quote
 
@@ -52,9 +52,10 @@ def _overlaid(table: str, layout: Layout, since: int) -> str:
     names = ", ".join(quote(column.name) for column in layout.stored)
     change = (
         f"SELECT {KEY}, {names}, sum({WEIGHT}) AS {WEIGHT} FROM {table} WHERE {EPOCH} > {since} "
-        f"GROUP BY {KEY}, {names} HAVING sum({WEIGHT}) <> 0"
+        f"AND {KEY} IS NOT NULL GROUP BY {KEY}, {names} HAVING sum({WEIGHT}) <> 0"
     )
-    keys = [f"b.{KEY} = g.{KEY}", *(f"b.{quote(k)} <=> g.{quote(k)}" for k in layout.key)]
+    keys = [f"b.{KEY} = g.{KEY}"]
+    keys += [same_value(f"b.{quote(k)}", f"g.{quote(k)}") for k in layout.key]
     return (
         f"SELECT {names} FROM {table} b LEFT ANTI JOIN (SELECT * FROM ({change}) "
         f"WHERE {WEIGHT} < 0) g ON {' AND '.join(keys)} WHERE {EPOCH} <= {since} UNION ALL "

@@ -69,15 +69,22 @@ def overlay(
     `rows` estimates those of `later`.
     """
     names = [KEY, *(column.name for column in stored)]
+    # The join asks for this on one side only, and the two uses of the sums would not be one.
+    later = later.where(sf.col(KEY).isNotNull())
     change = later.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
     gone = change.where(sf.col(WEIGHT) < 0).selectExpr(
         f"{KEY} AS __gone", *(f"{quote(name)} AS __gone_{n}" for n, name in enumerate(key))
     )
     if rows <= _BROADCAST:
         gone = sf.broadcast(gone)
-    same = [f"{KEY} = __gone", *(f"{quote(name)} <=> __gone_{n}" for n, name in enumerate(key))]
+    same = [f"{KEY} = __gone", *(same_value(quote(k), f"__gone_{n}") for n, k in enumerate(key))]
     kept = base.select(names).join(gone, sf.expr(" AND ".join(same)), "left_anti")
     return kept.union(_copied(change.where(sf.col(WEIGHT) > 0), names))
+
+
+def same_value(left: str, right: str) -> str:
+    """Like `<=>`, but no key of the join: one of a single number is looked up far quicker."""
+    return f"coalesce({left} = {right}, {left} IS NULL AND {right} IS NULL)"
 
 
 def is_groupable(stored: Sequence[Column]) -> bool:
