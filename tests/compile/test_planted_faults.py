@@ -39,7 +39,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         faults.old_groups_forgotten,
         faults.groups_that_fail_are_forgotten,
         faults.partitions_that_lost_rows_forgotten,
-        faults.first_rows_never_refilled,
     ],
     ids=lambda plant: plant.__name__,
 )
