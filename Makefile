@@ -63,7 +63,7 @@ bench-tpch: setup ## Measure the 22 queries of TPC-H (ARGS="--scale 1")
 	$(BIN)/python -m bench.tpch $(ARGS)
 
 fuzz: setup ## Check many generated queries and change sequences (ARGS are passed to pytest)
-	RUNNEL_FUZZ_CASES=$${RUNNEL_FUZZ_CASES:-20000} RUNNEL_FUZZ_SEED=random $(BIN)/pytest -m "slow or not slow" tests/compile/test_fuzz_algebra.py --timeout 0 $(ARGS)
+	RUNNEL_FUZZ_CASES=$${RUNNEL_FUZZ_CASES:-100000} RUNNEL_FUZZ_SEED=random $(BIN)/pytest -m "slow or not slow" tests/compile/test_fuzz_algebra.py --timeout 0 $(ARGS)
 
 lock: $(STAMP) ## Rewrite requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \

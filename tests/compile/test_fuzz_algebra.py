@@ -1,23 +1,29 @@
 """Generated queries and change sequences, checked on DuckDB against the query itself.
 
-RUNNEL_FUZZ_CASES sets how many cases are asked for, RUNNEL_FUZZ_SEED=random draws new ones each time.
+A case is one query and one round of changes after which the contents were compared. RUNNEL_FUZZ_CASES
+sets how many are asked for, RUNNEL_FUZZ_SEED=random draws new ones each time.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 import pytest
 
 from kit.duck import connection
-from kit.generate.cases import check
-from kit.generate.run import run_cases
+from kit.generate.cases import Tally, case, check
+from kit.generate.dice import Replayed, Seeded
+from kit.generate.run import judge, run_rounds
+from kit.generate.shrink import shrink
 
-_ASKED = int(os.environ.get("RUNNEL_FUZZ_CASES", "2000"))
+_ASKED = int(os.environ.get("RUNNEL_FUZZ_CASES", "10000"))
 # Share of the cases for each depth of nesting.
 _SHARES = {0: 0.35, 1: 0.4, 2: 0.2, 3: 0.05}
+
+# Run side by side where tests are.
+_PARTS = 4
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +34,26 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("depth", _SHARES)
+@pytest.mark.parametrize("part", range(_PARTS))
 def test_generated_cases(
-    depth: int, con: duckdb.DuckDBPyConnection, record_property: Callable[[str, object], None]
+    part: int, con: duckdb.DuckDBPyConnection, record_property: Callable[[str, object], None]
 ) -> None:
-    asked = max(1, round(_ASKED * _SHARES[depth]))
-    tally = run_cases(asked, (depth, depth), lambda made, tally: check(con, made, tally))
+    tally = Tally()
+    for depth, share in _SHARES.items():
+        asked = max(1, round(_ASKED * share / _PARTS))
+        run_rounds(asked, depth, lambda made, tally: check(con, made, tally), tally, part)
+    judge(tally)
     record_property("tally", str(tally))
+
+
+def test_a_failure_is_told_by_a_small_case() -> None:
+    dice = Seeded(1)
+    made = case(dice, 2)
+
+    def fails(choices: Sequence[int]) -> bool:
+        return "SELECT" in case(Replayed(choices), 2).query
+
+    assert str(case(Replayed(dice.choices), 2)) == str(made)
+    smallest = case(Replayed(shrink(dice.choices, fails)), 2)
+    assert len(smallest.query) < len(made.query) / 2
+    assert len(smallest.rounds) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -57,6 +58,9 @@ def _run_round(current: StepRound, backend: Backend) -> None:
     for changes in current.commits:
         if changes:
             backend.commit(changes)
+    if current.failure is not None:
+        _fail(current, backend)
+        return
     action = backend.refresh()
     _compare(backend, current.label)
     assert action in current.actions, f"{current.label}: {action}, expected {current.actions}"
@@ -65,6 +69,15 @@ def _run_round(current: StepRound, backend: Backend) -> None:
         assert _as_text(found) == _as_text(expected), (
             f"{current.label}: not the rows written down\n{difference(found, expected)}"
         )
+
+
+def _fail(current: StepRound, backend: Backend) -> None:
+    """The refresh says why it fails, and the contents stay as they were."""
+    assert current.failure is not None
+    before = backend.contents()
+    with pytest.raises(Exception, match=re.escape(current.failure)):
+        backend.refresh()
+    assert backend.contents() == before, f"{current.label}: a failed refresh changed the contents"
 
 
 def _compare(backend: Backend, label: str) -> None:

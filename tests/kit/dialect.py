@@ -30,6 +30,8 @@ _BEYOND_WORDS = re.compile(
     r"|ROLLUP|CUBE|GROUPING SETS"
 )
 
+_DIGITS = 30
+
 
 def duck_type(spark: str) -> str:
     """The DuckDB type for a Spark type."""
@@ -83,7 +85,19 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return _decimal_average(node.this, scales, node.expression) or node
         case exp.Avg() if not isinstance(node.parent, exp.Filter):
             return _decimal_average(node, scales, None) or node
+        case exp.Filter() if isinstance(node.this, exp.Sum):
+            return _decimal_sum(node, node.this, scales)
+        case exp.Sum() if not isinstance(node.parent, (exp.Filter, exp.Window)):
+            return _decimal_sum(node, node, scales)
     return adapt_aggregate(node) or node
+
+
+def _decimal_sum(node: exp.Expression, call: exp.Sum, scales: Mapping[str, int]) -> exp.Expression:
+    """A sum has 38 digits in DuckDB, which leaves none for the scale of another branch of a union."""
+    column = call.this.expressions[0] if isinstance(call.this, exp.Distinct) else call.this
+    if not isinstance(column, exp.Column) or column.name.lower() not in scales:
+        return node
+    return exp.cast(node.copy(), f"DECIMAL({_DIGITS}, {scales[column.name.lower()]})")
 
 
 def _decimal_average(
@@ -96,5 +110,5 @@ def _decimal_average(
     ends: list[exp.Expression] = [exp.Sum(this=inner.copy()), exp.Count(this=inner.copy())]
     if where is not None:
         ends = [exp.Filter(this=end, expression=where.copy()) for end in ends]
-    type_ = f"DECIMAL(38, {scales[column.name.lower()] + 4})"
+    type_ = f"DECIMAL({_DIGITS}, {scales[column.name.lower()] + 4})"
     return exp.cast(exp.Div(this=ends[0], expression=ends[1], typed=False, safe=False), type_)

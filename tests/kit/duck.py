@@ -124,6 +124,7 @@ class DuckQuery:
         self.total: Bag = Bag()
         self._translated: dict[str, str] = {}
         self._statements: dict[int, str] = {}
+        self._parsed: dict[str, duckdb.Statement] = {}
         self._full: str | None = None
         layout = compiled.layout
         self.stored = [c.name for c in layout.stored]
@@ -136,7 +137,13 @@ class DuckQuery:
         self.sources.set_round(number)
 
     def oracle(self, sql: str) -> Bag:
-        return oracle(self.con, sql)
+        return bag(self._rows(sql))
+
+    def _rows(self, sql: str) -> list[Row]:
+        """The rows of a query; parsing takes half of the time, so that is done once a text."""
+        if sql not in self._parsed:
+            (self._parsed[sql],) = self.con.extract_statements(sql)
+        return self.con.execute(self._parsed[sql]).fetchall()
 
     def initialize(self) -> None:
         """Fill the trace from `full()`."""
@@ -146,11 +153,11 @@ class DuckQuery:
         """The stored rows of the whole result, netted."""
         program = self.compiled.full_program()
         if len(program.steps) > 1:
-            return _weighted(self.con.execute(self._tables(program)).fetchall())
+            return _weighted(self._rows(self._tables(program)))
         if self._full is None:
             names = ", ".join(self._typed())
             self._full = f"SELECT {names}, __weight FROM ({self._text(program.output.sql)})"
-        return _weighted(self.con.execute(self._full).fetchall())
+        return _weighted(self._rows(self._full))
 
     def run(self, program: Program) -> Bag:
         """The output of a program, unchecked and not yet appended; every row must come once."""
@@ -159,7 +166,7 @@ class DuckQuery:
         has_rounds = any(step.again for step in program.steps)
         is_split = self.with_tables or has_rounds
         sql = self._tables(program) if is_split else self._ctes(program)
-        rows = self.con.execute(sql).fetchall()
+        rows = self._rows(sql)
         totals = _weighted(rows)
         assert len(totals) == len(rows), f"the output is not netted: {rows}"
         return totals
@@ -194,8 +201,7 @@ class DuckQuery:
         layout = self.compiled.layout
         items = "".join(f"{sql} AS v{i}, " for i, (_, sql) in enumerate(layout.visible))
         where = f" WHERE {layout.visible_when}" if layout.visible_when else ""
-        sql = self.translate(f"SELECT {items}__weight FROM k_trace{where}")
-        return _weighted(self.con.execute(sql).fetchall())
+        return _weighted(self._rows(self._text(f"SELECT {items}__weight FROM k_trace{where}")))
 
     def _typed(self) -> list[str]:
         layout = self.compiled.layout

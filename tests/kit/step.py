@@ -18,6 +18,7 @@
       expect DIFFERENTIAL            the action taken; `A or B` where either will do
       rows                           optional: the contents afterwards, in any order
         11 | 'x'
+      fails more than one row        instead of the two above: the refresh fails, says so, and changes nothing
 
 After the column list a table may say `keyless` (rows may occur more than once, so a backend must change one
 copy at a time and not all that match) and `kind trace` (a stream table upstream, whose reading is not
@@ -73,6 +74,7 @@ class StepRound:
     commits: list[list[Change]] = field(default_factory=lambda: [[]])
     actions: tuple[str, ...] = ("DIFFERENTIAL",)
     rows: list[Row] | None = None
+    failure: str | None = None
 
 
 @dataclass
@@ -155,6 +157,8 @@ class _Parser:
                 current.commits.append([])
             case "expect":
                 current.actions = tuple(rest.strip().split(" or "))
+            case "fails":
+                current.failure = rest.strip()
             case "rows":
                 current.rows = []
                 self.section = "round" if rest.strip() == "none" else "rows"

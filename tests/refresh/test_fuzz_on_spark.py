@@ -30,7 +30,6 @@ def test_in_memory(spark: SparkSession, record_property: Callable[[str, object],
         _IN_MEMORY,
         (0, 2),
         lambda made, tally: check_on_spark(session, made, tally),
-        shrinks=False,
         for_spark=True,
     )
     record_property("tally", str(tally))
@@ -47,7 +46,6 @@ def test_on_the_lake(
             _ON_LAKE,
             (0, 2),
             lambda made, tally: check_on_lake(lake, made, tally),
-            shrinks=False,
             for_spark=True,
         )
     record_property("tally", str(tally))

@@ -70,6 +70,9 @@ def changes(dice: Dice, table: Table, contents: list[Row], *, only_inserts: bool
     found: list[Weighted] = []
     if chance(dice, 25):
         return found
+    if not contents and chance(dice, 60):
+        for _ in range(dice.number(2, 4)):
+            _insert(contents, found, row(dice, table))
     for _ in range(dice.number(1, 3)):
         kind = "insert" if only_inserts or not contents else pick(dice, _KINDS)
         _apply(dice, table, contents, found, kind)

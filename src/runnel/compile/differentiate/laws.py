@@ -109,10 +109,10 @@ def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generat
     source, bound = step_of(inner), f"step:{inner}"
     match node:
         case Project():
-            sql = linear.project_sql(node, source)
+            sql = linear.project_sql(node, linear.settled(node, source))
             return emitter.add("project", "columns of the change", sql, node.columns, bound=bound)
         case Filter():
-            sql = linear.filter_sql(node, source)
+            sql = linear.filter_sql(node, linear.settled(node, source))
             return emitter.add("filter", "the change, filtered", sql, node.columns, bound=bound)
         case Repeat():
             sql = linear.repeat_sql(node, source)

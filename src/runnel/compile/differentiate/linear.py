@@ -32,18 +32,33 @@ def change_scan(emitter: Emitter, node: Scan) -> str | None:
         return None
     sql = f"SELECT {_scanned(node)} FROM {change_of(node.source)}"
     purpose = f"change of {node.source}"
-    if node.source not in emitter.growing and all(_can_be_netted(c.type) for c in node.columns):
+    if node.source not in emitter.growing and _can_be_netted(node):
         sql, purpose = _netted(node, sql), f"{purpose}, netted"
     bound = f"change:{node.source}"
     return emitter.add("change", purpose, sql, node.columns, bound=bound)
 
 
-def _can_be_netted(type_: str) -> bool:
+def settled(node: Project | Filter, change: str) -> str:
+    """The change of the node's input to apply it to, netted where an expression may raise an error.
+
+    A term of a join can hold a row that is there at neither end and that another term takes back.
+    """
+    scalars = node.conjuncts if isinstance(node, Filter) else [scalar for _, scalar in node.items]
+    if _can_be_netted(node.input) and any("RAISE_ERROR(" in str(s).upper() for s in scalars):
+        names = listed(names_of(node.input.columns), W)
+        return f"({_netted(node.input, f'SELECT {names} FROM {change}')})"
+    return change
+
+
+def _can_be_netted(node: Node) -> bool:
     # The text of a struct or array that holds floats does not tell all its values apart.
-    return type_ in ("float", "double") or (is_groupable(type_) and not has_floats(type_))
+    return all(
+        c.type in ("float", "double") or (is_groupable(c.type) and not has_floats(c.type))
+        for c in node.columns
+    )
 
 
-def _netted(node: Scan, sql: str) -> str:
+def _netted(node: Node, sql: str) -> str:
     """Sum the weights of equal rows; -0.0 is not 0.0 here, since functions tell them apart."""
     floats = {c.name for c in node.columns if has_floats(c.type)}
     if not floats:

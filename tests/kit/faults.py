@@ -1,0 +1,167 @@
+"""Wrong laws, each a mistake that a system like this one has made: tests must find them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runnel.algebra.scalar import Scalar, join, wrap
+from runnel.compile import pipeline, subqueries
+from runnel.compile.differentiate import (
+    aggregate,
+    inner_join,
+    linear,
+    root_aggregate,
+    root_top_k,
+    semi_join,
+    window,
+)
+from runnel.compile.differentiate.emitter import Emitter
+from runnel.compile.differentiate.state import Kind
+from runnel.compile.program import W
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def new_for_old(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Emitter, "old", Emitter.new)
+
+
+def pairs_of_changes_counted_twice(patch: pytest.MonkeyPatch) -> None:
+    """dL x R1 + L1 x dR."""
+    _read_others_of_a_join(patch, is_new=True)
+
+
+def pairs_of_changes_not_counted(patch: pytest.MonkeyPatch) -> None:
+    """dL x R0 + L0 x dR."""
+    _read_others_of_a_join(patch, is_new=False)
+
+
+def partners_never_change(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(semi_join, "_partners_before", lambda *args: args[1])
+
+
+def padding_never_flips(patch: pytest.MonkeyPatch) -> None:
+    _add_condition(patch, semi_join, "_touched", "AND FALSE")
+
+
+def not_in_is_not_exists(patch: pytest.MonkeyPatch) -> None:
+    def if_true(conditions: tuple[Scalar, ...]) -> Scalar:
+        both = conditions[0]
+        for other in conditions[1:]:
+            both = join(wrap("", both, " AND "), other)
+        return wrap("COALESCE(", both, ", FALSE)")
+
+    patch.setattr(subqueries, "_unless_false", if_true)
+
+
+def traces_read_as_consolidated(patch: pytest.MonkeyPatch) -> None:
+    real = linear.new_scan
+    patch.setattr(linear, "new_scan", lambda *args: replace(real(*args), is_unit=True))
+
+
+def copies_are_one_row(patch: pytest.MonkeyPatch) -> None:
+    real = linear._netted
+    once = f"CAST(SIGN(SUM({W})) AS BIGINT) AS {W}"
+    patch.setattr(linear, "_netted", lambda *args: real(*args).replace(f"SUM({W}) AS {W}", once, 1))
+
+
+def every_deleted_copy_is_the_last(patch: pytest.MonkeyPatch) -> None:
+    real = root_aggregate.signed_rows
+
+    def all_go(node: Any, state: Any, *args: Any) -> str:
+        after = f"f_{state.rows}"
+        fewer = f"CASE WHEN {after} < b_{state.rows} THEN 0 ELSE {after} END"
+        return real(node, state, *args).replace(f"ELSE {after} END >", f"ELSE {fewer} END >")
+
+    patch.setattr(root_aggregate, "signed_rows", all_go)
+
+
+def extremes_never_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(root_aggregate, "_hits", lambda *_: None)
+
+
+def nulls_counted(patch: pytest.MonkeyPatch) -> None:
+    real = root_aggregate.additive_sql
+
+    def counted(column: Any, weight: str | None) -> str:
+        return real(
+            replace(column, kind=Kind.ROWS) if column.kind is Kind.COUNT else column, weight
+        )
+
+    patch.setattr(root_aggregate, "additive_sql", counted)
+
+
+def old_groups_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = aggregate._both_ends
+    patch.setattr(
+        aggregate, "_both_ends", lambda *args: real(*args).replace("-__w AS __o", "__w AS __o")
+    )
+
+
+def stored_groups_forgotten(patch: pytest.MonkeyPatch) -> None:
+    _add_condition(patch, root_aggregate, "_old_state", "WHERE FALSE")
+
+
+def groups_that_fail_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """HAVING: only what is shown has a state."""
+    real = root_aggregate.change_root_aggregate
+
+    def shown_only(emitter: Emitter, *args: Any) -> str | None:
+        first = real(emitter, *args)
+        flag = next((c.name for c, s in args[-1] if str(s).startswith("COALESCE((")), None)
+        if first is not None and flag is not None:
+            step = emitter.steps["before"]
+            emitter.steps["before"] = replace(step, sql=f"{step.sql} WHERE t.{flag}")
+        return first
+
+    patch.setattr(pipeline, "change_root_aggregate", shown_only)
+
+
+def partitions_that_lost_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = window._both_ends
+
+    def gaining(emitter: Emitter, *args: Any) -> str:
+        known = set(emitter.steps)
+        sql = real(emitter, *args)
+        for name in set(emitter.steps) - known:
+            if name.startswith("partitions"):
+                step = emitter.steps[name]
+                emitter.steps[name] = replace(step, sql=f"{step.sql} WHERE {W} > 0")
+        return sql
+
+    patch.setattr(window, "_both_ends", gaining)
+
+
+def first_rows_never_refilled(patch: pytest.MonkeyPatch) -> None:
+    _add_condition(patch, root_top_k, "_lost", "AND FALSE")
+
+
+def _add_condition(patch: pytest.MonkeyPatch, law: Any, function: str, text: str) -> None:
+    """Let the step that a function makes end in some more text."""
+    real = getattr(law, function)
+
+    def changed(emitter: Emitter, *args: Any) -> str | None:
+        name: str | None = real(emitter, *args)
+        if name is not None:
+            step = emitter.steps[name]
+            emitter.steps[name] = replace(step, sql=f"{step.sql} {text}")
+        return name
+
+    patch.setattr(law, function, changed)
+
+
+def _read_others_of_a_join(patch: pytest.MonkeyPatch, *, is_new: bool) -> None:
+    class Place(int):
+        """The place of the changed input; all others are said to come before it, or none."""
+
+        def __gt__(self, _other: object) -> bool:
+            return is_new
+
+    real = inner_join._term
+    patch.setattr(
+        inner_join, "_term", lambda emitter, node, changed: real(emitter, node, Place(changed))
+    )
