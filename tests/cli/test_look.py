@@ -12,6 +12,7 @@ import pytest
 
 from cli.conftest import Run
 from runnel.catalog import Writer
+from runnel.model.alerts import Alert, AlertKind
 
 
 def test_status_lists_every_table(run: Run, catalog: Writer, folder: Path) -> None:
@@ -68,8 +69,28 @@ def test_graph(run: Run, catalog: Writer, folder: Path) -> None:
     assert {"source": "sales", "target": "big"} in drawn["edges"]
 
 
+def test_alerts(run: Run, catalog: Writer, folder: Path) -> None:
+    assert run("alerts", "--lake", folder).out == "no alerts\n"
+    for kind in (AlertKind.STALE, AlertKind.FRESH, AlertKind.REFRESH_FAILED, AlertKind.STALE):
+        catalog.record_alert(Alert(kind, "sales", f"said of {kind}", {"lag": 2}))
+    title, *rows = run("alerts", "--lake", folder).out.splitlines()
+    assert title.split() == ["at", "(UTC)", "kind", "table", "over", "(UTC)", "message"]
+    assert [row.split()[2] for row in rows] == ["stale", "refresh_failed", "fresh", "stale"]
+    assert rows[0].endswith("sales  lasts                said of stale")
+    found = run("alerts", "SALES", "--kind", "stale", "-n", "1", "--lake", folder, "--json").json
+    assert [(a["kind"], a["table"], a["facts"]) for a in found] == [("stale", "sales", {"lag": 2})]
+    assert len(run("alerts", "--lasting", "--lake", folder, "--json").json) == 1
+    assert run("alerts", "big", "--lake", folder).out == "no alerts\n"
+
+
+def test_a_wrong_kind_of_alert_is_refused(run: Run, catalog: Writer, folder: Path) -> None:
+    done = run("alerts", "--kind", "late", "--lake", folder)
+    assert done.code == 1
+    assert "'late' is not a kind of alert" in done.err
+
+
 def test_a_mistyped_name_is_suggested(run: Run, catalog: Writer, folder: Path) -> None:
-    for command in ("status", "history"):
+    for command in ("status", "history", "alerts"):
         done = run(command, "salse", "--lake", folder)
         assert done.code == 1
         assert done.err.splitlines() == [
@@ -98,7 +119,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
-@pytest.mark.parametrize("command", ["status", "history", "graph"])
+@pytest.mark.parametrize("command", ["status", "history", "alerts", "graph"])
 def test_nothing_heavy_is_imported_and_it_is_quick(
     catalog: Writer, folder: Path, command: str
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from runnel.catalog.alerts import end_alerts_of, prune_alerts, record_alert
 from runnel.catalog.engine import writing
 from runnel.catalog.migrate import REVISION_KEY
 from runnel.catalog.owner import Owner, is_alive
@@ -39,6 +40,7 @@ from runnel.catalog.schema import (
     verifications,
 )
 from runnel.errors import AlreadyExists, InUse, NotFound
+from runnel.model.alerts import Alert
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
@@ -97,7 +99,10 @@ class Writer(Reader):
                     f"other stream tables depend on it: {', '.join(readers)}",
                     hint="drop those first, or drop with CASCADE",
                 )
-            connection.execute(stream_tables.delete().where(stream_tables.c.id.in_(ids)))
+            doomed = stream_tables.c.id.in_(ids)
+            keys = list(connection.scalars(sa.select(stream_tables.c.key).where(doomed)))
+            end_alerts_of(connection, keys, datetime.now(UTC))
+            connection.execute(stream_tables.delete().where(doomed))
 
     def record_progress(
         self,
@@ -229,6 +234,13 @@ class Writer(Reader):
                 _prune(connection, verifications, result.table_id, VERIFICATION_LIMIT)
         except IntegrityError as error:
             raise _gone(result.table_id) from error
+
+    def record_alert(self, alert: Alert) -> Alert | None:
+        """Store an alert; None when it tells nothing new."""
+        return record_alert(self.engine, alert)
+
+    def prune_alerts(self, before: datetime) -> int:
+        return prune_alerts(self.engine, before)
 
     def register_base_table(self, name: TableName, location: str) -> None:
         """Know an external Delta table by a name; a second time moves the name."""

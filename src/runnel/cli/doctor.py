@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -97,13 +97,18 @@ def _settings(settings: Settings) -> list[dict[str, Any]]:
     return [
         {
             "name": field.name,
-            "value": getattr(settings, field.name),
+            "value": _shown(field, getattr(settings, field.name)),
             "origin": settings.origins[field.name],
             "doc": field.metadata["doc"],
         }
         for field in fields(settings)
         if field.name in settings.origins
     ]
+
+
+def _shown(setting: Field[Any], value: Any) -> Any:
+    """An address may hold a password: it is enough to know that there is one."""
+    return "(set)" if value and setting.metadata.get("secret") else value
 
 
 def _print(findings: list[Finding], settings: list[dict[str, Any]]) -> None:
