@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from runnel import sql as statements
-from runnel.catalog import Leases, Owner, StreamTable, open_catalog
-from runnel.errors import RunnelError, UserError
+from runnel.catalog import Definitions, Leases, Owner, StreamTable, open_catalog
+from runnel.errors import RunnelError, SystemFault, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import described
 from runnel.lake.interrupts import cancelling
@@ -81,10 +81,11 @@ def connect(
             "connect needs a folder", hint='runnel.connect("my_lake"), or path= beside spark='
         )
     folder = Path(path).expanduser().resolve()
-    (folder / "_runnel").mkdir(parents=True, exist_ok=True)
+    _make_folder(folder / "_runnel")
     chosen = Settings.load(folder, settings)
     url = catalog or f"sqlite:///{folder / '_runnel' / 'catalog.db'}"
     writer = open_catalog(url)
+    writer.copy_definitions(Definitions(folder / "_runnel" / "definitions"))
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)
     functions: dict[str, OwnFunction] = {}
@@ -480,6 +481,17 @@ class Lake(Closing):
 
     def _find(self, name: str | TableName) -> StreamTable:
         return seeing.find_table(self._workspace.catalog, _name(name))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemFault(
+            f"the folder {folder} cannot be made",
+            detail=error.strerror or str(error),
+            hint="check the path, its permissions, and that the disk is not full",
+        ) from error
 
 
 def _name(name: str | TableName) -> TableName:

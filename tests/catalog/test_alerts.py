@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from runnel.catalog import StreamTable, Writer, migrate, open_catalog
 from runnel.catalog.engine import writing
-from runnel.catalog.schema import alerts, meta
+from runnel.catalog.schema import alerts
 from runnel.model.alerts import Alert, AlertKind
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -102,10 +102,7 @@ def test_a_catalog_of_before_alerts_is_brought_up(url: str, make_table: Callable
         catalog.add_table(table)
         with writing(catalog.engine) as connection:
             alerts.drop(connection)
-            connection.execute(
-                meta.update().where(meta.c.key == migrate.VERSION_KEY).values(value=2)
-            )
-    with open_catalog(url) as catalog:
+            migrate._add_alerts(connection)
         assert catalog.tables() == (table,)
         assert catalog.record_alert(STALE) is not None
         assert catalog.record_alert(STALE) is None

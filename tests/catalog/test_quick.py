@@ -111,5 +111,6 @@ def test_damage_is_told(writer: Writer, file: Path) -> None:
         connection.execute("DROP TABLE dependencies")
     reader = QuickReader.open(file)
     assert reader is not None
-    with reader, pytest.raises(SystemFault, match="cannot be read"):
+    with reader, pytest.raises(SystemFault, match="is damaged") as caught:
         reader.tables()
+    assert "backup" in str(caught.value)

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runnel.catalog.faults import fault_of
 from runnel.catalog.records import Attempt, StreamTable
 from runnel.catalog.rows import Row, alert_from_row, attempt_from_row, table_from_row
-from runnel.errors import SystemFault
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 
@@ -35,7 +35,8 @@ _INSTANTS = frozenset(
 class QuickReader(Closing):
     """Answers what `Reader` answers, all from one state of the catalog."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._path = path
         self._connection = connection
         self._connection.row_factory = _decoded
 
@@ -52,7 +53,7 @@ class QuickReader(Closing):
         except sqlite3.Error:
             version = None
         if version == (VERSION,):
-            return QuickReader(connection)
+            return QuickReader(connection, path)
         connection.close()
         return None
 
@@ -106,7 +107,7 @@ class QuickReader(Closing):
         try:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise SystemFault("the catalog cannot be read", detail=str(error)) from error
+            raise fault_of(str(self._path), str(error)) from error
 
 
 def _decoded(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:

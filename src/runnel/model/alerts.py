@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,6 +11,9 @@ from typing import Any, ClassVar, Protocol
 from runnel.errors import UserError
 from runnel.model.names import TableName
 from runnel.model.tabular import Record
+
+_LOG = logging.getLogger("runnel.alerts")
+_LOG.addHandler(logging.NullHandler())
 
 
 class AlertKind(StrEnum):
@@ -98,6 +102,15 @@ class Alerts(Protocol):
     ) -> None: ...
 
 
+class LoggedAlerts:
+    """Tells the log, and nobody else."""
+
+    def emit(
+        self, kind: AlertKind, table: str | TableName | None, message: str, **facts: Any
+    ) -> None:
+        log_alert(Alert(kind, None if table is None else str(table), message, facts))
+
+
 class NoAlerts:
     """For work whose alerts nobody wants."""
 
@@ -105,6 +118,10 @@ class NoAlerts:
         self, kind: AlertKind, table: str | TableName | None, message: str, **facts: Any
     ) -> None:
         pass
+
+
+def log_alert(alert: Alert) -> None:
+    _LOG.log(logging.WARNING if alert.kind.is_trouble else logging.INFO, "%s", alert)
 
 
 def key_of(table: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from runnel.catalog import StreamTable, Writer
 from runnel.errors import RunnelError
-from runnel.model.alerts import ENDS, LASTING, Alert, AlertKind, Alerts
+from runnel.model.alerts import ENDS, LASTING, Alert, AlertKind, Alerts, log_alert
 from runnel.model.closing import Closing
 from runnel.model.names import TableName
 from runnel.model.settings import Settings
@@ -19,7 +19,6 @@ from runnel.schedule.seeing import lag_of, target_of
 from runnel.schedule.webhook import Webhook
 
 _LOG = logging.getLogger("runnel.alerts")
-_LOG.addHandler(logging.NullHandler())
 _PRUNE_EVERY = timedelta(hours=1)
 _MANY = 1_000_000
 _ABOUT_WEBHOOK = frozenset({AlertKind.WEBHOOK_FAILED, AlertKind.WEBHOOK_RECOVERED})
@@ -62,7 +61,7 @@ class AlertBook(Closing):
         stored = alert if kind in self._quiet else self._stored(alert)
         if stored is None:
             return
-        _LOG.log(logging.WARNING if alert.kind.is_trouble else logging.INFO, "%s", stored)
+        log_alert(stored)
         self._call(stored)
         if self._webhook is not None and kind not in self._quiet | _ABOUT_WEBHOOK:
             self._webhook.send({**stored.to_dict(), "lake": self._lake, "text": str(stored)})

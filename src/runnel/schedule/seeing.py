@@ -134,9 +134,8 @@ def _stats(
 
 
 def _timedelta(window: str | float | timedelta) -> timedelta:
-    if isinstance(window, str):
-        window = Schedule.parse(window).seconds
-    length = window if isinstance(window, timedelta) else timedelta(seconds=window)
+    seconds = Schedule.parse(window).seconds if isinstance(window, str) else window
+    length = seconds if isinstance(seconds, timedelta) else timedelta(seconds=seconds or 0)
     if length <= timedelta(0):
         raise UserError(f"{window!r} is not a window of time", detail="expected more than nothing")
     return length
