@@ -178,6 +178,7 @@ class Lake(Closing):
         else:
             table = replace(table, id=existing.id, created_at=existing.created_at)
             redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
+            self._tell_redefined(target)
         # Now, not with the next call: the name is for queries of the session itself too.
         self._keeper.sync()
         return self.status(target)
@@ -411,6 +412,10 @@ class Lake(Closing):
         )  # fmt: skip
         self._workspace.note_views(new)
         redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
+        self._tell_redefined(old.name)
+
+    def _tell_redefined(self, name: TableName) -> None:
+        self._book.emit(AlertKind.REINITIALIZED, name, "was defined anew")
 
     def _tell_state(self, table: StreamTable, changes: dict[str, Any]) -> None:
         if changes.get("state", table.state) == table.state:

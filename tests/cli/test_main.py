@@ -13,7 +13,8 @@ from runnel.errors import SourceError
 from runnel.refresh.attempt import lease_of
 
 COMMANDS = (
-    "demo sql create alter drop refresh verify compact explain status history graph doctor"
+    "demo sql create alter drop suspend resume refresh verify compact explain status history stats "
+    "alerts graph doctor"
 ).split()
 
 

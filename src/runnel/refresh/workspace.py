@@ -17,8 +17,8 @@ from runnel.lake.interrupts import cancelling
 from runnel.lake.log import DeltaLog
 from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace
-from runnel.model.functions import OwnFunction
 from runnel.model.alerts import Alerts, NoAlerts
+from runnel.model.functions import OwnFunction
 from runnel.model.settings import Settings
 
 _FRAMES = 32

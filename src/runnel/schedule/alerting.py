@@ -140,7 +140,9 @@ def _tell_staleness(
     alerts: Alerts, table: StreamTable, lag: float | None, target: float | None, is_behind: bool
 ) -> None:
     facts = {"lag_seconds": lag, "target_seconds": target}
-    if not is_behind:
+    if target is None:
+        alerts.emit(AlertKind.FRESH, table.name, "has no target lag any more", **facts)
+    elif not is_behind:
         alerts.emit(AlertKind.FRESH, table.name, "is within its target lag again", **facts)
     elif lag is None:
         alerts.emit(AlertKind.STALE, table.name, "was never filled", **facts)
