@@ -19,7 +19,7 @@ def _add_resolution(connection: sa.Connection) -> None:
 
 
 def _add_alerts(connection: sa.Connection) -> None:
-    alerts.create(connection, checkfirst=False)
+    alerts.create(connection, checkfirst=True)
 
 
 # The migration at index i leads from version i + 1 to version i + 2. A new catalog is made at the
