@@ -22,6 +22,8 @@ from runnel.sql import parse_statement
         ("EXPLAIN STREAM TABLE AS SELECT 1", statements.ExplainStreamTable),
         ("SHOW STREAM TABLES", statements.ShowStreamTables),
         ("show refresh history for t", statements.ShowRefreshHistory),
+        ("show stream table stats for t window '7d'", statements.ShowStreamTableStats),
+        ("show alerts for a.b limit 3", statements.ShowAlerts),
         ("SELECT 'CREATE STREAM TABLE t'", statements.SparkStatement),
         ("CREATE TABLE stream (a INT)", statements.SparkStatement),
     ],

@@ -5,18 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from runnel import sql as statements
-from runnel.catalog import Leases, Owner, StreamTable, open_catalog
-from runnel.errors import RunnelError, UserError
+from runnel.catalog import Definitions, Leases, Owner, StreamTable, open_catalog
+from runnel.errors import RunnelError, SystemFault, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import described
 from runnel.lake.interrupts import cancelling
 from runnel.lake.session import query_settings
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 from runnel.model.functions import OwnFunction
 from runnel.model.graph import Graph
@@ -33,6 +34,7 @@ from runnel.model.results import (
 from runnel.model.schedule import Schedule
 from runnel.model.settings import Settings
 from runnel.model.startup import run_startup
+from runnel.model.stats import TableStats
 from runnel.model.tabular import Rows
 from runnel.refresh.attempt import recover
 from runnel.refresh.compaction import compact_table
@@ -49,10 +51,13 @@ from runnel.refresh.lifecycle import (
 from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import seeing
+from runnel.schedule.alerting import AlertBook, C
 from runnel.schedule.order import check_no_cycle, downstream, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
 
 _UNSET: Any = object()
+
+Window = str | float | timedelta | None
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,18 +81,21 @@ def connect(
             "connect needs a folder", hint='runnel.connect("my_lake"), or path= beside spark='
         )
     folder = Path(path).expanduser().resolve()
-    (folder / "_runnel").mkdir(parents=True, exist_ok=True)
+    _make_folder(folder / "_runnel")
     chosen = Settings.load(folder, settings)
     url = catalog or f"sqlite:///{folder / '_runnel' / 'catalog.db'}"
     writer = open_catalog(url)
+    writer.copy_definitions(Definitions(folder / "_runnel" / "definitions"))
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)
     functions: dict[str, OwnFunction] = {}
     keeper = SessionKeeper(folder, writer, spark, spark_conf, functions)
+    book = AlertBook(writer, chosen, str(folder))
     workspace = Workspace(
-        folder, writer, leases, chosen, keeper.open, lambda: keeper.present, functions=functions
-    )
-    lake = Lake(workspace, keeper)
+        folder, writer, leases, chosen, keeper.open, lambda: keeper.present, alerts=book,
+        functions=functions,
+    )  # fmt: skip
+    lake = Lake(workspace, keeper, book)
     if chosen.startup:
         run_startup(chosen.startup, lake)
     return lake
@@ -107,14 +115,16 @@ def _interruptible(verb: Callable[Concatenate[Lake, P], R]) -> Callable[Concaten
 class Lake(Closing):
     """A folder of Delta tables and the stream tables over them."""
 
-    def __init__(self, workspace: Workspace, keeper: SessionKeeper) -> None:
+    def __init__(self, workspace: Workspace, keeper: SessionKeeper, book: AlertBook) -> None:
         self._workspace = workspace
         self._keeper = keeper
+        self._book = book
 
     def close(self) -> None:
         """Stop the embedded Spark session, if this lake started one."""
         self._workspace.forget_sessions()
         self._keeper.close()
+        self._book.close()
         self._workspace.catalog.close()
 
     @property
@@ -168,6 +178,7 @@ class Lake(Closing):
         else:
             table = replace(table, id=existing.id, created_at=existing.created_at)
             redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
+            self._tell_redefined(target)
         # Now, not with the next call: the name is for queries of the session itself too.
         self._keeper.sync()
         return self.status(target)
@@ -196,19 +207,30 @@ class Lake(Closing):
             changes["comment"] = comment
         if status is not None:
             changes["state"] = _state(status, table)
-            changes["consecutive_errors"] = 0
+            if changes["state"] is not TableState.SUSPENDED:
+                changes |= {"consecutive_errors": 0, "last_error": None}
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
         if query is not None:
             self._keeper.sync()
             spoken = dialect or table.options.get("dialect", "spark")
             self._alter_query(replace(table, **changes, mode=mode), table, query, spoken)
             self._keeper.sync()
+            self._tell_state(table, changes)
             return self.status(table.name)
         if refresh_mode is not None:
             _require_differentiable(mode, table)
             changes["mode"] = mode
         self._workspace.catalog.update_table(table.id, **changes)
+        self._tell_state(table, changes)
         return self.status(table.name)
+
+    def suspend(self, name: str | TableName) -> TableStatus:
+        """Leave a table out of refreshes; it keeps serving its last contents."""
+        return self.alter_stream_table(name, status=TableState.SUSPENDED)
+
+    def resume(self, name: str | TableName) -> TableStatus:
+        """End a suspension; earlier errors are forgotten, and with them the wait they caused."""
+        return self.alter_stream_table(name, status=TableState.ACTIVE)
 
     @_interruptible
     def drop_stream_table(
@@ -313,6 +335,35 @@ class Lake(Closing):
         key = self._find(name).name.key if name is not None else None
         return seeing.history(self._workspace.catalog, key, limit)
 
+    @overload
+    def stats(self, name: str | TableName, *, window: Window = "1d") -> TableStats: ...
+    @overload
+    def stats(self, name: None = None, *, window: Window = "1d") -> Rows[TableStats]: ...
+    def stats(
+        self, name: str | TableName | None = None, *, window: Window = "1d"
+    ) -> TableStats | Rows[TableStats]:
+        """Totals, durations, errors and lag over the last `window` (None: all that is known)."""
+        if name is None:
+            return seeing.stats(self._workspace.catalog, None, window)
+        return seeing.stats(self._workspace.catalog, self._find(name).name.key, window)[0]
+
+    def alerts(
+        self,
+        name: str | TableName | None = None,
+        kind: str | AlertKind | None = None,
+        limit: int = 50,
+        *,
+        lasting: bool = False,
+    ) -> Rows[Alert]:
+        """Alerts, newest first; with `lasting` only those whose condition is not over."""
+        wanted = _name(name) if name is not None else None
+        chosen = AlertKind.parse(kind) if kind is not None else None
+        return seeing.alerts(self._workspace.catalog, wanted, chosen, limit, lasting=lasting)
+
+    def on_alert(self, callback: C) -> C:
+        """Have a function called with each alert of this process; can be used as a decorator."""
+        return self._book.subscribe(callback)
+
     def graph(self) -> Graph:
         """Who reads whom."""
         return seeing.graph(self._workspace.catalog)
@@ -361,6 +412,18 @@ class Lake(Closing):
         )  # fmt: skip
         self._workspace.note_views(new)
         redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
+        self._tell_redefined(old.name)
+
+    def _tell_redefined(self, name: TableName) -> None:
+        self._book.emit(AlertKind.REINITIALIZED, name, "was defined anew")
+
+    def _tell_state(self, table: StreamTable, changes: dict[str, Any]) -> None:
+        if changes.get("state", table.state) == table.state:
+            return
+        if changes["state"] is TableState.SUSPENDED:
+            self._book.emit(AlertKind.SUSPENDED, table.name, "was suspended by hand")
+        else:
+            self._book.emit(AlertKind.RESUMED, table.name, "takes part in refreshes again")
 
     def _run(self, statement: statements.Statement) -> Any:
         match statement:
@@ -384,6 +447,11 @@ class Lake(Closing):
                 )
             case statements.ShowStreamTables():
                 return self.status()
+            case statements.ShowStreamTableStats():
+                key = self._find(statement.name).name.key if statement.name else None
+                return seeing.stats(self._workspace.catalog, key, statement.window)
+            case statements.ShowAlerts():
+                return self.alerts(statement.name, limit=statement.limit)
             case statements.ShowRefreshHistory():
                 return self.history(statement.name, statement.limit)
             case _:
@@ -418,6 +486,17 @@ class Lake(Closing):
 
     def _find(self, name: str | TableName) -> StreamTable:
         return seeing.find_table(self._workspace.catalog, _name(name))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemFault(
+            f"the folder {folder} cannot be made",
+            detail=error.strerror or str(error),
+            hint="check the path, its permissions, and that the disk is not full",
+        ) from error
 
 
 def _name(name: str | TableName) -> TableName:

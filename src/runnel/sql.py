@@ -84,6 +84,18 @@ class ShowRefreshHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowStreamTableStats:
+    name: TableName | None
+    window: str = "1d"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowAlerts:
+    name: TableName | None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
 class SparkStatement:
     """Any other statement. `verb` and `target` are set when it defines, writes or drops a table."""
 
@@ -102,6 +114,8 @@ Statement = (
     | ExplainStreamTable
     | ShowStreamTables
     | ShowRefreshHistory
+    | ShowStreamTableStats
+    | ShowAlerts
     | SparkStatement
 )
 
@@ -132,7 +146,11 @@ def parse_statement(text: str) -> Statement:
     elif tokens.accept("SHOW", "STREAM", "TABLES"):
         return tokens.end(ShowStreamTables())
     elif tokens.accept("SHOW", "REFRESH", "HISTORY"):
-        return _history(tokens)
+        return tokens.end(ShowRefreshHistory(*_whose(tokens, 20)))
+    elif tokens.accept("SHOW", "STREAM", "TABLE", "STATS"):
+        return _stats(tokens)
+    elif tokens.accept("SHOW", "ALERTS"):
+        return tokens.end(ShowAlerts(*_whose(tokens, 50)))
     elif tokens.accept("USE"):
         raise UserError(
             "USE is not followed: a name without a schema means the schema default",
@@ -328,10 +346,16 @@ def _alter(tokens: _Tokens) -> AlterStreamTable:
     raise tokens.wrong("SET SCHEDULE, SET REFRESH MODE, SET COMMENT, SUSPEND, RESUME or AS query")
 
 
-def _history(tokens: _Tokens) -> ShowRefreshHistory:
+def _stats(tokens: _Tokens) -> ShowStreamTableStats:
     name = tokens.name() if tokens.accept("FOR") else None
-    limit = int(tokens.take("number", "a number")) if tokens.accept("LIMIT") else 20
-    return tokens.end(ShowRefreshHistory(name, limit))
+    window = tokens.string("a quoted duration such as '1d'") if tokens.accept("WINDOW") else "1d"
+    return tokens.end(ShowStreamTableStats(name, window))
+
+
+def _whose(tokens: _Tokens, limit: int) -> tuple[TableName | None, int]:
+    """[FOR name] [LIMIT n]"""
+    name = tokens.name() if tokens.accept("FOR") else None
+    return name, int(tokens.take("number", "a number")) if tokens.accept("LIMIT") else limit
 
 
 _WRITES: tuple[tuple[tuple[str, ...], str], ...] = (

@@ -10,6 +10,7 @@ import pytest
 
 from runnel.catalog import Owner, QuickReader, StreamTable, Writer, migrate, open_catalog, quick
 from runnel.errors import SystemFault
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from runnel.model.views import Resolution
@@ -43,6 +44,9 @@ def writer(file: Path, make_table: Make, frontier: Frontier) -> Writer:
             seconds=0.5, phases={"plan": 0.1}, frontier=frontier, epoch=4,
         )  # fmt: skip
     writer.start_attempt(sales.id, Owner("h", 1, 2.0, "i"))
+    for kind in (AlertKind.STALE, AlertKind.FRESH, AlertKind.STALE):
+        writer.record_alert(Alert(kind, "sales", "it's", {"a": 1.5}))
+    writer.record_alert(Alert(AlertKind.REFRESH_FAILED, "Mart.Big", "no"))
     return writer
 
 
@@ -61,6 +65,20 @@ def test_both_readers_agree(writer: Writer, file: Path) -> None:
             assert reader.history(key) == writer.history(key)
         assert reader.history() == writer.history()
         assert reader.history(limit=2) == writer.history(limit=2)
+
+
+def test_both_readers_agree_on_alerts(writer: Writer, file: Path) -> None:
+    reader = QuickReader.open(file)
+    assert reader is not None
+    with reader:
+        assert len(reader.alerts()) == 4
+        assert reader.alerts() == writer.alerts()
+        for key in (None, "default.sales", "mart.big"):
+            for kind in (None, AlertKind.STALE):
+                for lasting in (False, True):
+                    found = reader.alerts(key, kind, 2, lasting=lasting)
+                    assert found == writer.alerts(key, kind, 2, lasting=lasting)
+        assert len(reader.alerts(lasting=True)) == 1
 
 
 def test_it_sees_one_state_and_stops_nobody(writer: Writer, file: Path) -> None:
@@ -93,5 +111,6 @@ def test_damage_is_told(writer: Writer, file: Path) -> None:
         connection.execute("DROP TABLE dependencies")
     reader = QuickReader.open(file)
     assert reader is not None
-    with reader, pytest.raises(SystemFault, match="cannot be read"):
+    with reader, pytest.raises(SystemFault, match="is damaged") as caught:
         reader.tables()
+    assert "backup" in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,33 @@ def test_settings_are_shown_with_their_origin(
     )  # fmt: skip
     assert settings["max_change_ratio"]["origin"] == "default"
     assert "lease_seconds" in run("doctor", "--lake", folder).out
+
+
+def test_an_address_that_may_hold_a_password_is_not_shown(
+    run: Run, catalog: Writer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNNEL_ALERT_WEBHOOK", "https://example.com/secret-token")
+    out = run("doctor", "--lake", folder, "--json").out
+    assert '"(set)"' in out
+    assert "secret-token" not in out
+
+
+def test_damage_that_no_check_would_meet_is_found(run: Run, catalog: Writer, folder: Path) -> None:
+    catalog.close()
+    file = folder / "_runnel" / "catalog.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'verifications'"
+        (page,) = connection.execute(query).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    contents = bytearray(file.read_bytes())
+    contents[(page - 1) * size : page * size] = b"\xff" * size
+    file.write_bytes(contents)
+    found = findings(run, folder)
+    assert found["catalog"]["result"] == "problem"
+    assert "is damaged" in found["catalog"]["said"]
+    assert "runnel doctor --rebuild" in found["catalog"]["fix"]
 
 
 def test_missing_storage_and_sources_are_problems(run: Run, catalog: Writer, folder: Path) -> None:

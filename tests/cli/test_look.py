@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
-from runnel.catalog import Writer
+from runnel.catalog import Owner, Writer
+from runnel.model.alerts import Alert, AlertKind
+from runnel.model.refresh import Outcome, RefreshAction
 
 
 def test_status_lists_every_table(run: Run, catalog: Writer, folder: Path) -> None:
@@ -68,8 +70,55 @@ def test_graph(run: Run, catalog: Writer, folder: Path) -> None:
     assert {"source": "sales", "target": "big"} in drawn["edges"]
 
 
+def test_history_has_receipts(run: Run, catalog: Writer, folder: Path) -> None:
+    table = catalog.find("default.sales")
+    assert table is not None
+    attempt = catalog.start_attempt(table.id, Owner.current())
+    catalog.finish_attempt(
+        attempt, Outcome.OK, seconds=2.0, action=RefreshAction.FULL, phases={"planning": 0.25},
+        predicted={"differential": 5.0, "full": 1.5, "model": 1.0},
+    )  # fmt: skip
+    title, row = run("history", "sales", "-n", "1", "--lake", folder).out.splitlines()
+    assert "time  pred. diff  pred. full" in title
+    assert "2.0 s       5.0 s       1.5 s" in row
+    details = run("history", "sales", "-n", "1", "--details", "--lake", folder).out
+    assert "planning 0.250" in details
+
+
+def test_stats(run: Run, catalog: Writer, folder: Path) -> None:
+    title, big, sales = run("stats", "--lake", folder, "--window", "all").out.splitlines()
+    assert title.split()[:2] == ["table", "failed"]
+    assert sales.endswith("DIFFERENTIAL 1")
+    assert "1,200" in sales
+    assert big.startswith("big")
+    (row,) = run("stats", "sales", "-w", "365d", "--lake", folder, "--json").json
+    assert (row["refreshes"], row["p95_seconds"], row["target_seconds"]) == (1, 0.25, 60.0)
+    assert "p95 seconds" in run("stats", "sales", "--lake", folder).out
+    assert run("stats", "--window", "soon", "--lake", folder).code == 1
+
+
+def test_alerts(run: Run, catalog: Writer, folder: Path) -> None:
+    assert run("alerts", "--lake", folder).out == "no alerts\n"
+    for kind in (AlertKind.STALE, AlertKind.FRESH, AlertKind.REFRESH_FAILED, AlertKind.STALE):
+        catalog.record_alert(Alert(kind, "sales", f"said of {kind}", {"lag": 2}))
+    title, *rows = run("alerts", "--lake", folder).out.splitlines()
+    assert title.split() == ["at", "(UTC)", "kind", "table", "over", "(UTC)", "message"]
+    assert [row.split()[2] for row in rows] == ["stale", "refresh_failed", "fresh", "stale"]
+    assert rows[0].endswith("sales  lasts                said of stale")
+    found = run("alerts", "SALES", "--kind", "stale", "-n", "1", "--lake", folder, "--json").json
+    assert [(a["kind"], a["table"], a["facts"]) for a in found] == [("stale", "sales", {"lag": 2})]
+    assert len(run("alerts", "--lasting", "--lake", folder, "--json").json) == 1
+    assert run("alerts", "big", "--lake", folder).out == "no alerts\n"
+
+
+def test_a_wrong_kind_of_alert_is_refused(run: Run, catalog: Writer, folder: Path) -> None:
+    done = run("alerts", "--kind", "late", "--lake", folder)
+    assert done.code == 1
+    assert "'late' is not a kind of alert" in done.err
+
+
 def test_a_mistyped_name_is_suggested(run: Run, catalog: Writer, folder: Path) -> None:
-    for command in ("status", "history"):
+    for command in ("status", "history", "stats", "alerts"):
         done = run(command, "salse", "--lake", folder)
         assert done.code == 1
         assert done.err.splitlines() == [
@@ -98,7 +147,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
-@pytest.mark.parametrize("command", ["status", "history", "graph"])
+@pytest.mark.parametrize("command", ["status", "history", "stats", "alerts", "graph"])
 def test_nothing_heavy_is_imported_and_it_is_quick(
     catalog: Writer, folder: Path, command: str
 ) -> None:
@@ -113,3 +162,26 @@ def test_nothing_heavy_is_imported_and_it_is_quick(
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.5
+
+
+def test_suspend_and_resume(run: Run, catalog: Writer, folder: Path) -> None:
+    assert run("suspend", "sales", "--lake", folder).out == "suspended sales\n"
+    assert run("resume", "sales", "BIG", "--lake", folder).out == "resumed sales\nresumed big\n"
+    assert [row["state"] for row in run("status", "--lake", folder, "--json").json] == [
+        "ACTIVE"
+    ] * 2
+    done = run("resume", "salse", "--lake", folder)
+    assert (done.code, "did you mean sales?" in done.err) == (1, True)
+
+
+def test_a_damaged_catalog_is_told(run: Run, catalog: Writer, folder: Path) -> None:
+    catalog.close()
+    for end in ("-wal", "-shm"):
+        (folder / "_runnel" / f"catalog.db{end}").unlink(missing_ok=True)
+    (folder / "_runnel" / "catalog.db").write_bytes(b"no database at all " * 500)
+    for command in ("status", "history", "stats", "alerts", "graph", "refresh"):
+        done = run(command, "--lake", folder)
+        assert (done.code, done.out) == (1, "")
+        assert "is damaged" in done.err
+        assert "runnel doctor --rebuild" in done.err
+    assert "runnel doctor --rebuild" in run("doctor", "--lake", folder).out

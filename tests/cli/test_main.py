@@ -13,7 +13,8 @@ from runnel.errors import SourceError
 from runnel.refresh.attempt import lease_of
 
 COMMANDS = (
-    "demo sql create alter drop refresh verify compact explain status history graph doctor"
+    "demo sql create alter drop suspend resume refresh verify compact explain status history stats "
+    "alerts graph doctor"
 ).split()
 
 
@@ -102,7 +103,7 @@ def test_wrong_usage(run: Run, catalog: Writer, folder: Path, arguments: list[st
 
 
 def test_a_mistyped_command_is_suggested(run: Run) -> None:
-    assert "Did you mean 'status'?" in run("statsu").err
+    assert "Did you mean 'history'?" in run("histroy").err
 
 
 def test_busy_is_4(

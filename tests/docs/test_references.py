@@ -47,6 +47,8 @@ def test_every_statement_is_documented() -> None:
         sql.ExplainStreamTable: "EXPLAIN STREAM TABLE AS query",
         sql.ShowStreamTables: "SHOW STREAM TABLES",
         sql.ShowRefreshHistory: "SHOW REFRESH HISTORY",
+        sql.ShowStreamTableStats: "SHOW STREAM TABLE STATS [FOR name] [WINDOW '1d']",
+        sql.ShowAlerts: "SHOW ALERTS [FOR name] [LIMIT n]",
     }
     statements = set(sql.Statement.__args__) - {sql.SparkStatement}
     assert statements == set(words)
@@ -64,3 +66,10 @@ def test_every_command_and_flag_is_documented() -> None:
             for flag in parameter.opts:
                 if flag.startswith("--") and flag != "--help":
                     assert flag in _CLI, f"{name} {flag}"
+
+
+def test_every_kind_of_alert_is_documented() -> None:
+    from runnel.model.alerts import AlertKind
+
+    for kind in AlertKind:
+        assert f"`{kind}`" in _PYTHON, kind

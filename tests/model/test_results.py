@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import pytest
 
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.graph import Graph, GraphEdge, GraphNode
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
@@ -21,6 +22,7 @@ from runnel.model.results import (
     TableStatus,
     VerifyResult,
 )
+from runnel.model.stats import TableStats
 from runnel.model.tabular import Record, Rows, duration, text_table
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -48,6 +50,8 @@ EVERYTHING: list[Record] = [
     TableStatus("sales", TableState.ACTIVE, RefreshMode.AUTO),
     HistoryEntry("sales", NOW, Outcome.RUNNING),
     CompactResult("sales", True, "asked to"),
+    Alert(AlertKind.STALE, "sales", "is behind", {"lag_seconds": 3.0}, NOW),
+    TableStats("sales", NOW, NOW, actions={"FULL": 1}),
     Explanation("sales", RefreshMode.AUTO, True, "every operator is differentiable"),
 ]
 
@@ -64,6 +68,15 @@ def test_every_result_shows_and_serialises(result: Record):
 def test_refresh_result_reads_as_a_sentence():
     expected = "sales: DIFFERENTIAL, +3 -1 rows in 420 ms (3 of 900 rows changed)"
     assert str(REFRESH) == expected
+
+
+def test_a_receipt_tells_the_cost_of_both_ways():
+    predicted = {"differential": 0.5, "full": 2.0, "model": 9.0}
+    entry = HistoryEntry("sales", NOW, Outcome.OK, seconds=0.42, predicted=predicted)
+    assert entry.receipt == "420 ms (differential 500 ms, full 2.0 s predicted)"
+    assert "420 ms (differential 500 ms, full 2.0 s predicted)" in str(Rows([entry]))
+    assert REFRESH.receipt == "420 ms"
+    assert HistoryEntry("sales", NOW, Outcome.RUNNING).receipt == ""
 
 
 def test_values_become_json():

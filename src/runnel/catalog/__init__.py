@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runnel.catalog.damage import is_sound, set_aside
+    from runnel.catalog.definitions import Definitions
     from runnel.catalog.lease import Lease, Leases
     from runnel.catalog.owner import Owner, is_alive
     from runnel.catalog.quick import QuickReader
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "BaseTable",
+    "Definitions",
     "Lease",
     "Leases",
     "Owner",
@@ -34,12 +37,15 @@ __all__ = [
     "Verification",
     "Writer",
     "is_alive",
+    "is_sound",
     "open_catalog",
     "open_reader",
+    "set_aside",
 ]
 
 _HOMES = {
     "Lease": "lease", "Leases": "lease", "Owner": "owner", "is_alive": "owner",
+    "Definitions": "definitions", "is_sound": "damage", "set_aside": "damage",
     "QuickReader": "quick", "Reader": "reader", "Writer": "writer",
 }  # fmt: skip
 

@@ -12,7 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
-from runnel.errors import RunnelError, SystemFault, UserError
+from runnel.catalog.faults import fault_of
+from runnel.errors import SystemFault, UserError
 
 BUSY_SECONDS = 10.0
 POSTGRES_SCHEMA = "runnel"
@@ -145,30 +146,6 @@ def _postgres_engine(url: sa.URL) -> sa.Engine:
     return engine.execution_options(schema_translate_map={None: str(schema)})
 
 
-def _fault(engine: sa.Engine, error: Exception) -> RunnelError:
+def _fault(engine: sa.Engine, error: Exception) -> SystemFault:
     address = engine.url.render_as_string(hide_password=True)
-    text = str(getattr(error, "orig", None) or error).strip()
-    for sign, problem, hint, is_passing in _FAULTS:
-        if sign in text.lower():
-            fault = SystemFault(f"the catalog {address} {problem}", detail=text, hint=hint)
-            fault.retryable = is_passing
-            return fault
-    return SystemFault(f"the catalog {address} failed", detail=text)
-
-
-_DAMAGED = (
-    "is damaged",
-    "restore the file from a backup; the data of the tables lies elsewhere and is not touched",
-    False,
-)
-_FAULTS = (
-    ("not a database", *_DAMAGED),
-    ("malformed", *_DAMAGED),
-    ("no such table", *_DAMAGED),
-    ("no such column", *_DAMAGED),
-    ("locked", "is locked by another process", "try again; see who has the file open", True),
-    ("readonly", "cannot be written", "check the permissions of the file and its folder", False),
-    ("unable to open", "cannot be opened", "check that the folder exists and is writable", False),
-    ("is full", "cannot grow", "free some disk space", True),
-    ("connection", "cannot be reached", "check that the server runs and the URL is right", True),
-)
+    return fault_of(address, str(getattr(error, "orig", None) or error).strip())

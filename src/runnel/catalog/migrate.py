@@ -7,7 +7,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from runnel.catalog.engine import reading, sqlite_path, writing
-from runnel.catalog.schema import METADATA, meta, stream_tables
+from runnel.catalog.schema import METADATA, alerts, meta, stream_tables
 from runnel.errors import NotFound, SystemFault
 
 Migration = Callable[[sa.Connection], None]
@@ -18,9 +18,13 @@ def _add_resolution(connection: sa.Connection) -> None:
     _add_column(connection, stream_tables, "resolution", "JSON")
 
 
+def _add_alerts(connection: sa.Connection) -> None:
+    alerts.create(connection, checkfirst=True)
+
+
 # The migration at index i leads from version i + 1 to version i + 2. A new catalog is made at the
 # current version directly, so each of these only has to know the version before it.
-MIGRATIONS: tuple[Migration, ...] = (_add_resolution,)
+MIGRATIONS: tuple[Migration, ...] = (_add_resolution, _add_alerts)
 
 VERSION_KEY = "schema_version"
 REVISION_KEY = "revision"

@@ -9,24 +9,34 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runnel.catalog.faults import fault_of
 from runnel.catalog.records import Attempt, StreamTable
-from runnel.catalog.rows import Row, attempt_from_row, table_from_row
-from runnel.errors import SystemFault
+from runnel.catalog.rows import Row, alert_from_row, attempt_from_row, table_from_row
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 
-VERSION = 2
+VERSION = 3
 """The schema version that this module reads; any other one is left to the Reader."""
 
 _DOCUMENTS = frozenset(
-    {"layout", "settings", "frontier", "options", "columns", "phases", "predicted", "resolution"}
-)
-_INSTANTS = frozenset({"created_at", "altered_at", "started_at", "finished_at", "data_timestamp"})
+    {
+        "layout", "settings", "frontier", "options", "columns", "phases", "predicted", "resolution",
+        "facts",
+    }
+)  # fmt: skip
+_INSTANTS = frozenset(
+    {
+        "created_at", "altered_at", "started_at", "finished_at", "data_timestamp", "at",
+        "ended_at",
+    }
+)  # fmt: skip
 
 
 class QuickReader(Closing):
     """Answers what `Reader` answers, all from one state of the catalog."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._path = path
         self._connection = connection
         self._connection.row_factory = _decoded
 
@@ -43,7 +53,7 @@ class QuickReader(Closing):
         except sqlite3.Error:
             version = None
         if version == (VERSION,):
-            return QuickReader(connection)
+            return QuickReader(connection, path)
         connection.close()
         return None
 
@@ -69,6 +79,23 @@ class QuickReader(Closing):
         )
         return tuple(attempt_from_row(row) for row in rows)
 
+    def alerts(
+        self,
+        key: str | None = None,
+        kind: AlertKind | None = None,
+        limit: int = 50,
+        *,
+        lasting: bool = False,
+    ) -> tuple[Alert, ...]:
+        """Alerts newest first; `lasting`: only conditions that are not over."""
+        rows = self._rows(
+            "SELECT * FROM alerts WHERE (?1 IS NULL OR table_key = ?1)"
+            " AND (?2 IS NULL OR kind = ?2) AND (NOT ?3 OR open_key IS NOT NULL)"
+            " ORDER BY id DESC LIMIT ?4",
+            (key, kind and kind.value, lasting, limit),
+        )
+        return tuple(alert_from_row(row) for row in rows)
+
     def _tables(self, condition: str, values: tuple[str, ...]) -> tuple[StreamTable, ...]:
         sources: dict[str, list[Row]] = defaultdict(list)
         for edge in self._rows("SELECT * FROM dependencies ORDER BY table_id, position"):
@@ -80,7 +107,7 @@ class QuickReader(Closing):
         try:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise SystemFault("the catalog cannot be read", detail=str(error)) from error
+            raise fault_of(str(self._path), str(error)) from error
 
 
 def _decoded(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:

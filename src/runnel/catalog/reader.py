@@ -12,12 +12,14 @@ from runnel.catalog.migrate import REVISION_KEY
 from runnel.catalog.records import Attempt, BaseTable, StreamTable, Verification
 from runnel.catalog.rows import (
     Row,
+    alert_from_row,
     attempt_from_row,
     base_table_from_row,
     table_from_row,
     verification_from_row,
 )
 from runnel.catalog.schema import (
+    alerts,
     base_tables,
     dependencies,
     meta,
@@ -25,6 +27,7 @@ from runnel.catalog.schema import (
     stream_tables,
     verifications,
 )
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 from runnel.model.refresh import Outcome, RefreshAction
 
@@ -69,6 +72,24 @@ class Reader(Closing):
             ),
             limit,
         )
+
+    def alerts(
+        self,
+        key: str | None = None,
+        kind: AlertKind | None = None,
+        limit: int = 50,
+        *,
+        lasting: bool = False,
+    ) -> tuple[Alert, ...]:
+        """Alerts newest first; `lasting`: only conditions that are not over."""
+        query = sa.select(alerts).order_by(alerts.c.id.desc()).limit(limit)
+        if key is not None:
+            query = query.where(alerts.c.table_key == key)
+        if kind is not None:
+            query = query.where(alerts.c.kind == kind.value)
+        if lasting:
+            query = query.where(alerts.c.open_key.is_not(None))
+        return tuple(alert_from_row(row) for row in self._rows(query))
 
     def base_tables(self) -> tuple[BaseTable, ...]:
         rows = self._rows(sa.select(base_tables).order_by(base_tables.c.key))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict
 
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.columns import Layout
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
@@ -130,6 +131,14 @@ class Questions(Protocol):
     def tables(self) -> tuple[StreamTable, ...]: ...
     def find(self, key: str) -> StreamTable | None: ...
     def history(self, key: str | None = None, limit: int = 20) -> tuple[Attempt, ...]: ...
+    def alerts(
+        self,
+        key: str | None = None,
+        kind: AlertKind | None = None,
+        limit: int = 50,
+        *,
+        lasting: bool = False,
+    ) -> tuple[Alert, ...]: ...
 
 
 class TableFields(TypedDict, total=False):

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runnel.catalog.records import Attempt, BaseTable, Source, StreamTable, Verification
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.columns import Layout
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.schedule import Schedule
+from runnel.model.tabular import plain
 from runnel.model.views import Resolution
 
 Row = Mapping[str, Any]
@@ -120,6 +122,23 @@ def verification_to_row(result: Verification) -> dict[str, Any]:
 def verification_from_row(row: Row) -> Verification:
     fields = {name: row[name] for name in Verification.__slots__}
     return Verification(**{**fields, "frontier": frontier_from_json(row["frontier"])})
+
+
+def alert_to_row(alert: Alert) -> dict[str, Any]:
+    return {
+        "at": alert.at,
+        "kind": alert.kind.value,
+        "table_key": alert.table_key,
+        "table_name": alert.table,
+        "message": alert.message,
+        "facts": plain(alert.facts),
+        "ended_at": alert.ended_at,
+    }
+
+
+def alert_from_row(row: Row) -> Alert:
+    fields = {name: row[name] for name in ("message", "facts", "at", "ended_at", "id")}
+    return Alert(AlertKind(row["kind"]), row["table_name"], **fields)
 
 
 def frontier_to_json(frontier: Frontier | None) -> dict[str, Any] | None:

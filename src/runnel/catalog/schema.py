@@ -138,6 +138,25 @@ verifications = sa.Table(
     sa.Index("verifications_by_table", "table_id", "id"),
 )
 
+# `open_key` is that of a condition while it lasts: unique, so that it begins once among all
+# processes. No reference to a stream table: alerts may be about a source, and outlive a table.
+alerts = sa.Table(
+    "alerts",
+    METADATA,
+    sa.Column("id", _COUNTER, primary_key=True, autoincrement=True),
+    sa.Column("at", Instant, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("table_key", sa.Text),
+    sa.Column("table_name", sa.Text),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("facts", _JSON, nullable=False),
+    sa.Column("ended_at", Instant),
+    sa.Column("open_key", sa.Text, unique=True),
+    sa.Index("alerts_by_table", "table_key", "id"),
+    sa.Index("alerts_by_time", "at"),
+    sqlite_autoincrement=True,
+)
+
 # A free lease keeps its row, with no token, so that the fencing number goes on growing.
 leases = sa.Table(
     "leases",

@@ -10,6 +10,8 @@ from typing import Any, Unpack
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from runnel.catalog.alerts import end_alerts_of, prune_alerts, record_alert
+from runnel.catalog.definitions import Definitions
 from runnel.catalog.engine import writing
 from runnel.catalog.migrate import REVISION_KEY
 from runnel.catalog.owner import Owner, is_alive
@@ -39,6 +41,7 @@ from runnel.catalog.schema import (
     verifications,
 )
 from runnel.errors import AlreadyExists, InUse, NotFound
+from runnel.model.alerts import Alert
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
@@ -52,7 +55,18 @@ _NOT_DEFINITION = frozenset({"reinitialize", "consecutive_errors", "last_error"}
 
 
 class Writer(Reader):
-    """Reads and changes the catalog; safe to share between threads."""
+    """Reads and changes the catalog; safe to share between threads.
+
+    `definitions` are copied to files after each change, when there is a place for them.
+    """
+
+    definitions: Definitions | None = None
+
+    def copy_definitions(self, definitions: Definitions) -> None:
+        """Keep copies from now on; a place that is new gets those of all tables."""
+        self.definitions = definitions
+        if definitions.is_new:
+            definitions.save(*self.tables())
 
     def add_table(self, table: StreamTable) -> None:
         try:
@@ -62,6 +76,7 @@ class Writer(Reader):
                 _insert_sources(connection, table)
         except IntegrityError as error:
             raise _name_taken(table.name) from error
+        self._copy(table.id)
 
     def redefine_table(self, table: StreamTable) -> None:
         """Replace everything about the table that has this id."""
@@ -73,6 +88,7 @@ class Writer(Reader):
                 _insert_sources(connection, table)
         except IntegrityError as error:
             raise _name_taken(table.name) from error
+        self._copy(table.id)
 
     def update_table(self, table_id: str, **fields: Unpack[TableFields]) -> None:
         if not fields:
@@ -84,6 +100,7 @@ class Writer(Reader):
         else:
             with self._changing_definitions() as connection:
                 _update(connection, table_id, row)
+            self._copy(table_id)
 
     def remove_tables(self, table_ids: Sequence[str]) -> None:
         """Remove these together; refused while any other stream table reads one of them."""
@@ -97,7 +114,13 @@ class Writer(Reader):
                     f"other stream tables depend on it: {', '.join(readers)}",
                     hint="drop those first, or drop with CASCADE",
                 )
-            connection.execute(stream_tables.delete().where(stream_tables.c.id.in_(ids)))
+            doomed = stream_tables.c.id.in_(ids)
+            keys = list(connection.scalars(sa.select(stream_tables.c.key).where(doomed)))
+            end_alerts_of(connection, keys, datetime.now(UTC))
+            connection.execute(stream_tables.delete().where(doomed))
+            if self.definitions is not None:
+                # Before the commit: a file that stays behind would be taken for a lost table.
+                self.definitions.remove(ids)
 
     def record_progress(
         self,
@@ -230,6 +253,13 @@ class Writer(Reader):
         except IntegrityError as error:
             raise _gone(result.table_id) from error
 
+    def record_alert(self, alert: Alert) -> Alert | None:
+        """Store an alert; None when it tells nothing new."""
+        return record_alert(self.engine, alert)
+
+    def prune_alerts(self, before: datetime) -> int:
+        return prune_alerts(self.engine, before)
+
     def register_base_table(self, name: TableName, location: str) -> None:
         """Know an external Delta table by a name; a second time moves the name."""
         row = base_table_to_row(BaseTable(name, location))
@@ -240,6 +270,26 @@ class Writer(Reader):
     def forget_base_table(self, name: TableName) -> None:
         with self._changing_definitions() as connection:
             connection.execute(base_tables.delete().where(base_tables.c.key == name.key))
+
+    def copy_missing(self) -> list[str]:
+        """Copy the definitions that have no file, and name them."""
+        if self.definitions is None:
+            return []
+        there = self.definitions.ids()
+        missing = [table for table in self.tables() if table.id not in there]
+        self.definitions.save(*missing)
+        return [str(table.name) for table in missing]
+
+    def unknown_definitions(self) -> list[StreamTable]:
+        """Tables that were defined in this place, but in another catalog."""
+        if self.definitions is None or self.definitions.is_new:
+            return []
+        known = {table.id for table in self.tables()}
+        return [table for table in self.definitions.load()[0] if table.id not in known]
+
+    def _copy(self, table_id: str) -> None:
+        if self.definitions is not None and (table := self.get(table_id)) is not None:
+            self.definitions.save(table)
 
     @contextmanager
     def _changing_definitions(self) -> Iterator[sa.Connection]:

@@ -91,6 +91,15 @@ def sources(workspace: Workspace) -> Finding:
     )  # fmt: skip
 
 
+def definitions(workspace: Workspace) -> Finding:
+    """Tables of a catalog that was lost."""
+    return _finding(
+        "definitions", "problem", _names(workspace.catalog.unknown_definitions()),
+        "every definition is in the catalog", "defined here, but not in the catalog: {}",
+        "runnel doctor --rebuild",
+    )  # fmt: skip
+
+
 def leftovers(workspace: Workspace) -> Finding:
     """Folders that a killed create, alter or drop left behind."""
     found = [str(workspace.traces_path / name) for name in orphans(workspace)]
@@ -150,13 +159,16 @@ def reinitialize(workspace: Workspace) -> Finding:
 
 
 LAKE: tuple[Check, ...] = (
-    stored_tables, sources, leftovers, attempts, leases, errors, staleness, reinitialize,
+    definitions, stored_tables, sources, leftovers, attempts, leases, errors, staleness,
+    reinitialize,
 )  # fmt: skip
 
 
 def repair(workspace: Workspace) -> list[Finding]:
     """Do what can be done without a decision of the user; what was done is told."""
     done: list[Finding] = []
+    if copied := workspace.catalog.copy_missing():
+        done.append(Finding("definitions", "fixed", f"copied those of {', '.join(copied)}"))
     if removed := remove_orphans(workspace):
         done.append(
             Finding("leftovers", "fixed", f"removed {len(removed)} folders without a table")

@@ -1,4 +1,4 @@
-"""Commands that define stream tables: create, alter, drop."""
+"""Commands that define stream tables: create, alter, drop, suspend, resume."""
 
 from __future__ import annotations
 
@@ -133,6 +133,28 @@ def drop(
         for name in names:
             dropped = place.drop_stream_table(name, cascade=cascade, if_exists=if_exists)
             say(f"dropped {', '.join(dropped)}" if dropped else f"{name} does not exist")
+
+
+def suspend(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="The stream tables.")],
+    lake: LakeOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Leave stream tables out of refreshes; they keep serving their last contents."""
+    with opened(find_place(lake, catalog)) as place:
+        for name in names:
+            say(f"suspended {place.suspend(name).name}")
+
+
+def resume(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="The stream tables.")],
+    lake: LakeOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """End a suspension; earlier errors are forgotten."""
+    with opened(find_place(lake, catalog)) as place:
+        for name in names:
+            say(f"resumed {place.resume(name).name}")
 
 
 def _query(text: str | None, file: Path | None) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.cli.text import painted, say, table
+from runnel.model.alerts import Alert
 from runnel.model.refresh import TableState
 from runnel.model.results import (
     CompactResult,
@@ -15,9 +16,13 @@ from runnel.model.results import (
     TableStatus,
     VerifyResult,
 )
+from runnel.model.stats import TableStats
 from runnel.model.tabular import Record, Rows, cell, duration
 
-_NUMBERS = ("lag", "rows in", "+rows", "-rows", "time", "missing", "unexpected")
+_NUMBERS = (
+    "lag", "rows in", "+rows", "-rows", "time", "missing", "unexpected", "pred. diff", "pred. full",
+    "failed", "average", "p50", "p95", "target", "in target", "max lag", "actual/predicted",
+)  # fmt: skip
 
 
 def emit_json(value: Any) -> None:
@@ -80,8 +85,24 @@ def _history(entry: HistoryEntry) -> list[Any]:
     said = entry.reason if entry.error is None else entry.error.partition("\n")[0]
     return [
         cell(entry.started_at), entry.name, entry.outcome, entry.action,
-        cell(entry.rows_inserted), cell(entry.rows_deleted), duration(entry.seconds), said,
+        cell(entry.rows_inserted), cell(entry.rows_deleted), duration(entry.seconds),
+        duration(entry.predicted.get("differential")), duration(entry.predicted.get("full")), said,
     ]  # fmt: skip
+
+
+def _stats(stats: TableStats) -> list[Any]:
+    attained = None if stats.lag_attainment is None else f"{stats.lag_attainment:.1%}"
+    return [
+        stats.name, cell(stats.failed), cell(stats.rows_inserted), cell(stats.rows_deleted),
+        duration(stats.average_seconds), duration(stats.p50_seconds), duration(stats.p95_seconds),
+        duration(stats.target_seconds), attained, duration(stats.max_lag_seconds),
+        None if stats.cost_ratio is None else f"{stats.cost_ratio:.2f}", cell(stats.actions),
+    ]  # fmt: skip
+
+
+def _alert(alert: Alert) -> list[Any]:
+    over = cell(alert.ended_at) if alert.ended_at else "lasts" if alert.kind.is_lasting else ""
+    return [cell(alert.at), alert.kind, alert.table, over, alert.message]
 
 
 def _refresh(result: RefreshResult) -> list[Any]:
@@ -125,13 +146,20 @@ _LISTINGS: dict[type[Record], tuple[tuple[str, ...], Callable[[Any], list[Any]]]
         _status,
     ),
     HistoryEntry: (
-        ("started (UTC)", "table", "outcome", "action", "+rows", "-rows", "time", "reason"),
+        ("started (UTC)", "table", "outcome", "action", "+rows", "-rows", "time", "pred. diff",
+         "pred. full", "reason"),
         _history,
     ),
     RefreshResult: (
         ("table", "action", "rows in", "+rows", "-rows", "time", "reason"),
         _refresh,
     ),
+    TableStats: (
+        ("table", "failed", "+rows", "-rows", "average", "p50", "p95", "target", "in target",
+         "max lag", "actual/predicted", "refreshes"),
+        _stats,
+    ),
+    Alert: (("at (UTC)", "kind", "table", "over (UTC)", "message"), _alert),
     VerifyResult: (("table", "result", "missing", "unexpected", "time"), _verify),
     CompactResult: (("table", "compacted", "files", "rows", "time", "reason"), _compact),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Commands that only look: status, history, graph. They read the catalog and start no JVM."""
+"""Commands that only look. They read the catalog and start no JVM."""
 
 from __future__ import annotations
 
@@ -44,17 +44,81 @@ def history(
         str | None, typer.Argument(help="The stream table; else all.", metavar="NAME")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many attempts.")] = 20,
+    details: Annotated[
+        bool, typer.Option("--details", help="Everything about each, one value a line.")
+    ] = False,
     lake: LakeOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List refresh attempts, newest first: what was done, why, and how long it took."""
     from runnel.cli.listing import emit
+    from runnel.cli.text import say
     from runnel.schedule import seeing
 
     with reading(find_place(lake, catalog)) as reader:
         rows = seeing.history(reader, _key(reader, name), limit)
-    emit(rows, as_json, "no refresh yet")
+    if details and rows and not as_json:
+        say("\n\n".join(str(row) for row in rows))
+    else:
+        emit(rows, as_json, "no refresh yet")
+
+
+def stats(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Everything of this table; else all, one line each.", metavar="NAME"),
+    ] = None,
+    window: Annotated[
+        str,
+        typer.Option(
+            "--window", "-w", help="How far back: 1h, 7d; all of it: all.", metavar="TIME"
+        ),
+    ] = "1d",
+    lake: LakeOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sum up refreshes: how many, how long, how often the lag was within its target."""
+    from runnel.cli.listing import emit
+    from runnel.cli.text import say
+    from runnel.schedule import seeing
+
+    length = None if window.strip().lower() == "all" else window
+    with reading(find_place(lake, catalog)) as reader:
+        rows = seeing.stats(reader, _key(reader, name), length)
+    if name is not None and not as_json:
+        say(str(rows[0]))
+    else:
+        emit(rows, as_json, _NONE)
+
+
+def alerts(
+    name: Annotated[
+        str | None, typer.Argument(help="Of this table; else all.", metavar="NAME")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", "-k", help="Only this kind: stale, refresh_failed ...")
+    ] = None,
+    lasting: Annotated[
+        bool, typer.Option("--lasting", help="Only what has begun and is not over.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many alerts.")] = 50,
+    lake: LakeOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List alerts, newest first: what went wrong, and what has come right again."""
+    from runnel.cli.listing import emit
+    from runnel.model.alerts import AlertKind
+    from runnel.model.names import TableName
+    from runnel.schedule import seeing
+
+    wanted = TableName.parse(name) if name is not None else None
+    chosen = AlertKind.parse(kind) if kind is not None else None
+    with reading(find_place(lake, catalog)) as reader:
+        rows = seeing.alerts(reader, wanted, chosen, limit, lasting=lasting)
+    emit(rows, as_json, "no alerts")
 
 
 def graph(

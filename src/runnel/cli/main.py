@@ -78,8 +78,10 @@ _START, _DEFINE, _WORK, _LOOK = "Start", "Define", "Keep up to date", "Look (no 
 for _command, _panel in (
     (demo.demo, _START), (shell.sql, _START),
     (define.create, _DEFINE), (define.alter, _DEFINE), (define.drop, _DEFINE),
+    (define.suspend, _WORK), (define.resume, _WORK),
     (work.refresh, _WORK), (work.verify, _WORK), (work.compact, _WORK), (work.explain, _WORK),
-    (look.status, _LOOK), (look.history, _LOOK), (look.graph, _LOOK), (doctor.doctor, _LOOK),
+    (look.status, _LOOK), (look.history, _LOOK), (look.stats, _LOOK), (look.alerts, _LOOK),
+    (look.graph, _LOOK), (doctor.doctor, _LOOK),
 ):  # fmt: skip
     app.command(rich_help_panel=_panel)(_command)
 

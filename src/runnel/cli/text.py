@@ -19,6 +19,7 @@ _COLOURS = {
     "SUSPENDED": "yellow", "UNINITIALIZED": "yellow", "RUNNING": "yellow", "warning": "yellow",
     "INTERRUPTED": "yellow", "REINITIALIZE": "yellow",
     "FAILED": "red", "DIFFERENT": "red", "problem": "red",
+    "refresh_failed": "red", "auto_suspended": "red", "stale": "yellow", "lasts": "yellow",
     "DIFFERENTIAL": "cyan", "NO_DATA": "dim", "SKIP": "dim",
 }  # fmt: skip
 

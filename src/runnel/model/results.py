@@ -11,6 +11,8 @@ from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.tabular import Record, duration
 
+_WAYS = ("differential", "full")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RefreshResult(Record):
@@ -32,6 +34,11 @@ class RefreshResult(Record):
     epoch: int | None = None
     phases: dict[str, float] = field(default_factory=dict)
     predicted: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def receipt(self) -> str:
+        """What it cost, beside what either way was predicted to cost."""
+        return receipt_of(self.seconds, self.predicted)
 
     def __str__(self) -> str:
         rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,} rows"
@@ -104,7 +111,7 @@ class HistoryEntry(Record):
     """One refresh attempt; `predicted` holds the estimated seconds of each way to do it."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
-        "name", "started_at", "outcome", "action", "rows_inserted", "rows_deleted", "seconds",
+        "name", "started_at", "outcome", "action", "rows_inserted", "rows_deleted", "receipt",
         "reason", "error",
     )  # fmt: skip
 
@@ -127,6 +134,11 @@ class HistoryEntry(Record):
     error_code: str | None = None
     owner: str | None = None
     id: int | None = None
+
+    @property
+    def receipt(self) -> str:
+        """What it cost, beside what either way was predicted to cost."""
+        return receipt_of(self.seconds, self.predicted)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,6 +202,23 @@ class Explanation(Record):
         return "\n\n".join(
             ["\n".join(head), *(f"{title}\n{_indent(text)}" for title, text in sections if text)]
         )
+
+
+def receipt_of(seconds: float | None, predicted: Mapping[str, float]) -> str:
+    """`0.6 s (differential 0.5 s, full 0.9 s predicted)`; what is not known is left out."""
+    ways = [f"{way} {duration(predicted[way])}" for way in _WAYS if way in predicted]
+    guess = f"({', '.join(ways)} predicted)" if ways else ""
+    return " ".join(part for part in (duration(seconds), guess) if part)
+
+
+def predicted_for(action: RefreshAction | None, predicted: Mapping[str, float]) -> float | None:
+    """The prediction for what was done, if there was one."""
+    match action:
+        case RefreshAction.DIFFERENTIAL:
+            return predicted.get("differential")
+        case RefreshAction.FULL | RefreshAction.REINITIALIZE:
+            return predicted.get("full")
+    return None
 
 
 def _indent(text: str) -> str:

@@ -50,6 +50,18 @@ class Settings:
         default="",
         metadata={"doc": "`module:function`, called with the lake when it is opened"},
     )
+    alert_webhook: str = field(
+        default="",
+        metadata={"doc": "alerts are posted as JSON to this http(s) address", "secret": True},
+    )
+    alert_quiet_kinds: str = field(
+        default="refresh_completed",
+        metadata={"doc": "kinds of alert, by commas, that only the log and callbacks hear of"},
+    )
+    alert_retention_days: float = field(
+        default=30.0,
+        metadata={"doc": "how long alerts are listed; what still lasts is kept"},
+    )
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @staticmethod

@@ -11,6 +11,7 @@ from runnel.catalog import Source, StreamTable
 from runnel.errors import NotFound, RunnelError, SourceError
 from runnel.lake.session import translate
 from runnel.model import refresh as states
+from runnel.model.alerts import AlertKind
 from runnel.model.failpoints import reach
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, TableState
@@ -115,6 +116,7 @@ def _attempt(
     planning = perf_counter()
     plan = plan_refresh(workspace, table, frontier)
     if plan.action is RefreshAction.REINITIALIZE:
+        workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.name, plan.reason)
         pinned = partial(_require_pins, table, frontier)
         table = rebuild_definition(workspace, table, plan.reason, pinned)
         plan = RefreshPlan(table, plan.action, plan.reason, frontier, plan.windows, plan.predicted)
@@ -189,6 +191,19 @@ def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: Refr
         )
     if table.state is TableState.UNINITIALIZED:
         workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
+    _tell(workspace, table, result)
+
+
+def _tell(workspace: Workspace, table: StreamTable, result: RefreshResult) -> None:
+    """What was done is worth an alert; that nothing had to be done is not."""
+    if result.action is RefreshAction.REINITIALIZE:
+        workspace.alerts.emit(AlertKind.REINITIALIZED, table.name, result.reason)
+    if result.action is not RefreshAction.NO_DATA:
+        workspace.alerts.emit(
+            AlertKind.REFRESH_COMPLETED, table.name, f"{result.action}: {result.reason}",
+            action=result.action, rows_inserted=result.rows_inserted,
+            rows_deleted=result.rows_deleted, seconds=round(result.seconds, 3),
+        )  # fmt: skip
 
 
 def note_failure(workspace: Workspace, table: StreamTable, error: RunnelError) -> RunnelError:
@@ -207,6 +222,10 @@ def _fail(
     workspace.catalog.update_table(
         table.id, consecutive_errors=table.consecutive_errors + 1, last_error=str(told)
     )
+    workspace.alerts.emit(
+        AlertKind.REFRESH_FAILED, table.name, told.primary, code=told.code, detail=told.detail,
+        hint=told.hint, consecutive_errors=table.consecutive_errors + 1,
+    )  # fmt: skip
     return told
 
 

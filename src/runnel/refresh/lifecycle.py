@@ -170,7 +170,10 @@ def orphans(workspace: Workspace) -> list[str]:
     names = [entry.name for entry in folder.iterdir()]
     abandoned = {name for name in names if not _is_being_filled(workspace, name)}
     # Asked last: whoever let go of a folder has told the catalog before.
-    return sorted(abandoned - {t.incarnation for t in workspace.catalog.tables()})
+    abandoned -= {t.incarnation for t in workspace.catalog.tables()}
+    # What a lost catalog knew can be had back: it is all that is left of those tables.
+    lost = workspace.catalog.unknown_definitions() if abandoned else ()
+    return sorted(abandoned - {t.incarnation for t in lost})
 
 
 def _is_being_filled(workspace: Workspace, incarnation: str) -> bool:

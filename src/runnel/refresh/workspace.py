@@ -17,6 +17,7 @@ from runnel.lake.interrupts import cancelling
 from runnel.lake.log import DeltaLog
 from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace
+from runnel.model.alerts import Alerts, NoAlerts
 from runnel.model.functions import OwnFunction
 from runnel.model.settings import Settings
 
@@ -39,6 +40,7 @@ class Workspace:
     settings: Settings
     open_spark: Callable[[], SparkSession]
     present_spark: Callable[[], SparkSession | None] = lambda: None
+    alerts: Alerts = field(default_factory=NoAlerts)
     compiled: dict[str, tuple[str, CompiledQuery]] = field(default_factory=dict)
     defined_here: set[str] = field(default_factory=set)
     seen_views: set[str] = field(default_factory=set)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import RunnelError
@@ -12,6 +13,7 @@ from runnel.refresh.attempt import refresh_table
 from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
+from runnel.schedule.alerting import note_caught_up
 from runnel.schedule.order import refresh_order
 from runnel.schedule.renew import renew_views
 
@@ -44,6 +46,7 @@ def refresh_pass(
                 failed[key] = error
                 continue
         notice(results[key])
+    note_caught_up(workspace.catalog, workspace.alerts, datetime.now(UTC))
     if failed:
         raise next(iter(failed.values()))
     return results

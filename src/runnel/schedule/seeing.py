@@ -1,16 +1,21 @@
-"""Status, history and graph, from the catalog alone: no Spark, no JVM."""
+"""Status, history, statistics, alerts and graph, from the catalog alone: no Spark, no JVM."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 
 from runnel.catalog import Attempt, Questions, StreamTable
-from runnel.errors import NotFound
+from runnel.errors import NotFound, UserError
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.graph import Graph, GraphEdge, GraphNode
 from runnel.model.names import TableName
 from runnel.model.results import HistoryEntry, TableStatus
+from runnel.model.schedule import Schedule
+from runnel.model.stats import TableStats, summarize
 from runnel.model.tabular import Rows
+
+_ALL = 1_000_000
 
 
 def status(
@@ -38,6 +43,33 @@ def history(reader: Questions, key: str | None = None, limit: int = 20) -> Rows[
     return Rows([_entry(a) for a in reader.history(key, limit)], HistoryEntry.COLUMNS)
 
 
+def stats(
+    reader: Questions,
+    key: str | None = None,
+    window: str | float | timedelta | None = "1d",
+    now: datetime | None = None,
+) -> Rows[TableStats]:
+    """One row a table: what its refreshes of the last `window` (None: all) amount to."""
+    until = now or datetime.now(UTC)
+    tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
+    return Rows([_stats(reader, t, window, until) for t in tables], TableStats.COLUMNS)
+
+
+def alerts(
+    reader: Questions,
+    name: TableName | None = None,
+    kind: AlertKind | None = None,
+    limit: int = 50,
+    *,
+    lasting: bool = False,
+) -> Rows[Alert]:
+    """Alerts newest first, also those of tables that are gone; `lasting`: what is not over."""
+    found = reader.alerts(name.key if name else None, kind, limit, lasting=lasting)
+    if name is not None and not found and not reader.alerts(name.key, limit=1):
+        find_table(reader, name)
+    return Rows(found, Alert.COLUMNS)
+
+
 def graph(reader: Questions) -> Graph:
     """Base tables and stream tables, and who reads whom."""
     nodes: dict[str, GraphNode] = {}
@@ -55,12 +87,19 @@ def graph(reader: Questions) -> Graph:
     return Graph(tuple(nodes.values()), tuple(edges))
 
 
+def lag_of(table: StreamTable, now: datetime) -> float | None:
+    """How many seconds a table may be behind its sources; None: it was never filled."""
+    return (now - table.frontier.data_timestamp).total_seconds() if table.frontier else None
+
+
+def target_of(table: StreamTable) -> float | None:
+    return table.schedule.seconds if table.schedule else None
+
+
 def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus:
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
-    data_timestamp = table.frontier.data_timestamp if table.frontier else None
-    lag = (now - data_timestamp).total_seconds() if data_timestamp else None
-    target = table.schedule.seconds if table.schedule else None
+    lag, target = lag_of(table, now), target_of(table)
     return TableStatus(
         name=str(table.name),
         state=table.state,
@@ -69,7 +108,7 @@ def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus
         lag_seconds=lag,
         target_seconds=target,
         stale=None if target is None else lag is None or lag > target,
-        data_timestamp=data_timestamp,
+        data_timestamp=table.frontier.data_timestamp if table.frontier else None,
         epoch=table.epoch,
         last_action=last.action if last else None,
         last_reason=last.reason if last else None,
@@ -83,6 +122,23 @@ def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus
         query=table.written,
         views=tuple(str(view) for view in table.views),
     )
+
+
+def _stats(
+    reader: Questions, table: StreamTable, window: str | float | timedelta | None, until: datetime
+) -> TableStats:
+    length = None if window is None else _timedelta(window)
+    since = table.created_at if length is None else max(until - length, table.created_at)
+    entries = [_entry(a) for a in reader.history(table.name.key, _ALL)]
+    return summarize(str(table.name), entries, since, until, target_of(table))
+
+
+def _timedelta(window: str | float | timedelta) -> timedelta:
+    seconds = Schedule.parse(window).seconds if isinstance(window, str) else window
+    length = seconds if isinstance(seconds, timedelta) else timedelta(seconds=seconds or 0)
+    if length <= timedelta(0):
+        raise UserError(f"{window!r} is not a window of time", detail="expected more than nothing")
+    return length
 
 
 def _entry(attempt: Attempt) -> HistoryEntry:
