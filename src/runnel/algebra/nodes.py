@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -336,6 +336,11 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.inputs:
         yield from walk(child)
+
+
+def kept(columns: Iterable[Column]) -> tuple[tuple[Column, Scalar], ...]:
+    """The items of a projection that keeps columns as they are."""
+    return tuple((c, Scalar.column(c.name)) for c in columns)
 
 
 def distinct(node: Node) -> Aggregate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from runnel.algebra.nodes import Node
+from runnel.algebra.nodes import Aggregate, Filter, Node, Project, TopK
 from runnel.algebra.scalar import Scalar
 from runnel.compile.program import Keep, Step, W, step_of
 from runnel.model.columns import Column
@@ -23,7 +23,8 @@ class Reading:
 class Emitter:
     """Writes the steps of one program.
 
-    `changed` are the sources with a change in the window, `growing` those of them that only grew.
+    `changed` are the sources with a change in the window, `growing` those of them that only grew,
+    `shared` the nodes that stand in the tree more than once.
     """
 
     kinds: Mapping[str, str]
@@ -31,13 +32,37 @@ class Emitter:
     growing: frozenset[str]
     new_law: Callable[[Emitter, Node], Reading]
     change_law: Callable[[Emitter, Node], str | None]
+    shared: tuple[Node, ...] = ()
     steps: dict[str, Step] = field(default_factory=dict)
     _changes: dict[Node, str | None] = field(default_factory=dict)
+    _wholes: dict[Node, Reading] = field(default_factory=dict)
     walks: dict[tuple[Node, str], str] = field(default_factory=dict)
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
-        return self.new_law(self, node)
+        if not self._is_whole(node):
+            return self.new_law(self, node)
+        if node not in self._wholes:
+            self._wholes[node] = self._whole(node)
+        return self._wholes[node]
+
+    def _is_whole(self, node: Node) -> bool:
+        """Whether all of new(N) is worth a step of its own: few rows that take many to compute.
+
+        One row or the first ones always need all of their input. A grouping that the query reads
+        more than once is computed once, instead of by each reader for the groups it asks for.
+        """
+        if not self.changed:
+            return False
+        if isinstance(node, Aggregate) and node.is_global:
+            return True
+        return isinstance(node, TopK) or (_is_grouped(node) and any(node is s for s in self.shared))
+
+    def _whole(self, node: Node) -> Reading:
+        reading = self.new_law(self, node)
+        name = self.add("whole", "all rows of a part, computed once", reading.sql, node.columns)
+        sql = f"SELECT {listed(names_of(node.columns), W)} FROM {step_of(name)}"
+        return Reading(sql, reading.is_unit)
 
     def change(self, node: Node) -> str | None:
         """The name of the step that gives change(N), or None when nothing below N changed."""
@@ -98,6 +123,12 @@ class Emitter:
         step = self.steps[name]
         if step.keep in (Keep.NEVER, Keep.SIZED):
             self.steps[name] = replace(step, keep=Keep.SIZED, meets=step.meets | sources)
+
+
+def _is_grouped(node: Node) -> bool:
+    while isinstance(node, (Project, Filter)):
+        node = node.input
+    return isinstance(node, Aggregate)
 
 
 def names_of(columns: Iterable[Column]) -> list[str]:

@@ -31,6 +31,7 @@ from runnel.compile.differentiate import (
     window,
 )
 from runnel.compile.differentiate.emitter import Emitter, Reading
+from runnel.compile.differentiate.real_rows import real_change
 from runnel.compile.program import step_of
 
 
@@ -106,6 +107,7 @@ def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generat
     inner = emitter.change(node.input)
     if inner is None:
         return None
+    inner = real_change(emitter, node, inner)
     source, bound = step_of(inner), f"step:{inner}"
     match node:
         case Project():
