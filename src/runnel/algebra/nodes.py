@@ -338,7 +338,7 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
-def kept(columns: Iterable[Column]) -> tuple[tuple[Column, Scalar], ...]:
+def identity(columns: Iterable[Column]) -> tuple[tuple[Column, Scalar], ...]:
     """The items of a projection that keeps columns as they are."""
     return tuple((c, Scalar.column(c.name)) for c in columns)
 

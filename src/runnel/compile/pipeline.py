@@ -170,9 +170,7 @@ def _netted_rows(root: Root, sql: str) -> str:
     """Each stored row once; a state has no row twice."""
     if root.state is not None:
         return sql
-    names = listed(names_of(root.layout.stored))
-    summed = f"SUM({WEIGHT}) AS {WEIGHT}"
-    return f"SELECT {names}, {summed} FROM ({sql}) GROUP BY {names} HAVING SUM({WEIGHT}) > 0"
+    return consolidated(sql, names_of(root.layout.stored), "> 0", WEIGHT)
 
 
 def _change(emitter: Emitter, root: Root) -> str | None:

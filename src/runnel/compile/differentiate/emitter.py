@@ -144,15 +144,12 @@ def condition(conjuncts: Iterable[Scalar]) -> str:
     return " AND ".join(f"({c})" for c in conjuncts) or "TRUE"
 
 
-def consolidated(sql: str, names: list[str], having: str = "<> 0") -> str:
+def consolidated(sql: str, names: list[str], having: str = "<> 0", weight: str = W) -> str:
     """Sum the weights of equal rows."""
-    if not names:
-        return f"SELECT SUM({W}) AS {W} FROM ({sql}) HAVING SUM({W}) {having}"
-    columns = listed(names)
-    return (
-        f"SELECT {columns}, SUM({W}) AS {W} FROM ({sql})\n"
-        f"GROUP BY {columns} HAVING SUM({W}) {having}"
-    )
+    total = f"SUM({weight})"
+    group = f"\nGROUP BY {listed(names)}" if names else ""
+    rows = f"SELECT {listed(names, f'{total} AS {weight}')} FROM ({sql})"
+    return f"{rows}{group} HAVING {total} {having}"
 
 
 def unit_rows(reading: Reading, names: list[str]) -> str:
@@ -160,9 +157,14 @@ def unit_rows(reading: Reading, names: list[str]) -> str:
     if reading.is_unit:
         return f"SELECT {listed(names)} FROM ({reading.sql})"
     present = consolidated(reading.sql, names, "> 0")
-    return f"SELECT {listed(names)} FROM (SELECT {listed(names, copies(W))} FROM ({present}))"
+    return f"SELECT {listed(names)} FROM ({repeated(present, names)})"
 
 
-def copies(weight: str) -> str:
+def repeated(sql: str, names: list[str], weight: str = W) -> str:
+    """Each row as often as its weight says, which must be positive."""
+    return f"SELECT {listed(names, _copies(weight))} FROM ({sql})"
+
+
+def _copies(weight: str) -> str:
     """The select item that gives a row as often as its weight says."""
     return f"EXPLODE(ARRAY_REPEAT(1, CAST({weight} AS INT))) AS __copy"

@@ -21,7 +21,7 @@ from runnel.algebra.nodes import (
     SemiJoin,
     TopK,
     Window,
-    kept,
+    identity,
     walk,
 )
 from runnel.compile.normalize.rebuild import with_inputs
@@ -74,7 +74,7 @@ def _read_of(part: Node, leaf: Scan, users: list[Node]) -> Node:
     """The part with the columns that are read of it somewhere."""
     read = {name for user in users for node in _uses(user, leaf) for name in node.names}
     columns = tuple(c for c in part.columns if c.name in read)
-    return part if columns == part.columns else Project(part, kept(columns))
+    return part if columns == part.columns else Project(part, identity(columns))
 
 
 def _uses(piece: Node, leaf: Scan) -> list[Scan]:
@@ -83,6 +83,6 @@ def _uses(piece: Node, leaf: Scan) -> list[Scan]:
 
 def _put_back(node: Node, leaf: Scan, part: Node) -> Node:
     if isinstance(node, Scan) and node.source == leaf.source:
-        return part if node.columns == part.columns else Project(part, kept(node.columns))
+        return part if node.columns == part.columns else Project(part, identity(node.columns))
     inputs = tuple(_put_back(child, leaf, part) for child in node.inputs)
     return with_inputs(node, inputs) if inputs != node.inputs else node
