@@ -1,4 +1,4 @@
-"""The operators. Immutable; column names are unique in a tree, so inputs of a join never clash."""
+"""The operators. Immutable; the inputs of a join never have a column name in common."""
 
 from __future__ import annotations
 

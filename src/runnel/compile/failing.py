@@ -11,9 +11,10 @@ _TO_TEXT = re.compile(r"CAST\([\w .]* AS STRING\)", re.IGNORECASE)
 _OPERATORS = re.compile(r"[/%\[]|\bDIV\b", re.IGNORECASE)
 _FUNCTIONS = re.compile(r"([A-Za-z_]\w*)\(")
 _SAFE = frozenset(
-    """abs array coalesce concat concat_ws contains dayofmonth day endswith extract greatest if
-    ifnull isnan isnotnull isnull least length lower lpad ltrim month named_struct nullif nvl nvl2
-    quarter replace reverse rpad rtrim startswith struct substr substring trim upper year""".split()
+    """abs array coalesce concat concat_ws contains day dayofmonth endswith explode extract
+    get_json_object greatest if ifnull isnan isnotnull isnull least length lower lpad ltrim
+    month named_struct nullif nvl nvl2 posexplode quarter replace reverse rpad rtrim split stack
+    startswith struct substr substring trim upper year""".split()
 )
 
 
