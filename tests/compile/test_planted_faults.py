@@ -69,9 +69,9 @@ def _nulls_counted(patch: pytest.MonkeyPatch) -> None:
 
 
 def _old_groups_forgotten(patch: pytest.MonkeyPatch) -> None:
-    real = aggregate._both_ends
+    real = aggregate.both_ends
     patch.setattr(
-        aggregate, "_both_ends", lambda *args: real(*args).replace("-__w AS __o", "__w AS __o")
+        aggregate, "both_ends", lambda *args: real(*args).replace("-__w AS __o", "__w AS __o")
     )
 
 
