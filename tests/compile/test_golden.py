@@ -45,6 +45,11 @@ _QUERIES = {
     "ON o.status = v.status",
     "join_of_aggregate": "SELECT c.name, t.total FROM customers c JOIN "
     "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) t ON c.id = t.cust",
+    "cte_used_twice": "WITH spent AS (SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) SELECT c.name, s.total "
+    "FROM customers c JOIN spent s ON c.id = s.cust WHERE s.total = (SELECT MAX(total) FROM spent)",
+    "cte_of_a_join_used_twice": "WITH j AS (SELECT o.id, c.name, c.region FROM orders o JOIN customers c ON o.cust = c.id) "
+    "SELECT id FROM j WHERE region = 1 UNION ALL SELECT id FROM j WHERE name = 'x'",
+    "checked_scalar_subquery": "SELECT c.id, (SELECT r.name FROM regions r WHERE r.id = c.region) AS region FROM customers c",
     "recursion_union_all": "WITH RECURSIVE r(id, depth) AS (SELECT id, 0 FROM regions UNION ALL "
     "SELECT c.id, r.depth + 1 FROM r JOIN customers c ON c.region = r.id) SELECT id, depth FROM r",
     "recursion_union": "WITH RECURSIVE r(id) AS (SELECT id FROM regions UNION SELECT c.id FROM r JOIN customers c ON c.region = r.id) SELECT id FROM r",

@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
+from kit.reads import reads_of
 from kit.typer import RuleTyper
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery, compile_query
-from runnel.compile.program import Keep, Program, Step
 from runnel.model.columns import Column
+
+_COLUMNS = (Column("a", "int"), Column("b", "int"))
 
 
 def _chain(count: int, kind: str) -> CompiledQuery:
-    sources = [
-        SourceSchema(f"default.t{i}", "delta", (Column("a", "int"), Column("b", "int")))
-        for i in range(count)
-    ]
+    sources = [SourceSchema(f"default.t{i}", "delta", _COLUMNS) for i in range(count)]
     joins = " ".join(f"{kind} t{i} ON t{i - 1}.b = t{i}.a" for i in range(1, count))
     query = f"SELECT t0.a, t{count - 1}.b FROM t0 {joins}"
     return compile_query(query, sources, RuleTyper())
-
-
-def _reads(program: Program) -> Counter[str]:
-    """How often each source is read, steps that are not materialised counted at each place."""
-
-    def of(step: Step) -> Counter[str]:
-        found: Counter[str] = Counter()
-        for token in step.reads:
-            if not token.startswith("step:"):
-                found[token] += 1
-            elif (inner := program.step(token.removeprefix("step:"))).keep is Keep.NEVER:
-                found += of(inner)
-        return found
-
-    total: Counter[str] = Counter()
-    for step in program.steps:
-        if step.keep is not Keep.NEVER or step is program.output:
-            total += of(step)
-    return total
 
 
 @pytest.mark.parametrize("count", [2, 5, 8])
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_one_changed_leaf_gives_one_term(count: int, place: str) -> None:
     changed = f"default.t{0 if place == 'first' else count - 1}"
-    reads = _reads(_chain(count, "JOIN").program(frozenset({changed})))
+    reads = reads_of(_chain(count, "JOIN").program(frozenset({changed})))
     assert reads.pop(f"change:{changed}") == 1
     assert f"new:{changed}" not in reads
     assert reads == {f"new:default.t{i}": 1 for i in range(count) if f"default.t{i}" != changed}
@@ -55,14 +33,66 @@ def test_one_changed_leaf_gives_one_term(count: int, place: str) -> None:
 @pytest.mark.parametrize("count", [2, 5, 8])
 def test_a_term_for_each_changed_leaf_and_no_old_state_at_each_level(count: int) -> None:
     compiled = _chain(count, "JOIN")
-    reads = _reads(compiled.program(frozenset(compiled.kinds)))
+    reads = reads_of(compiled.program(frozenset(compiled.kinds)))
     assert sum(n for token, n in reads.items() if token.startswith("new:")) == count * (count - 1)
+
+
+@pytest.mark.parametrize("changed", [{0, 1}, {3, 4}, {2, 3, 4}, {7}, set(range(7))])
+def test_leaves_that_did_not_change_are_read_once(changed: set[int]) -> None:
+    reads = reads_of(_chain(8, "JOIN").program(frozenset(f"default.t{i}" for i in changed)))
+    others = {f"new:default.t{i}" for i in range(8) if i not in changed}
+    assert {token: reads[token] for token in others} == dict.fromkeys(others, 1)
+    assert not any(reads[token.replace("new:", "change:")] for token in others)
+    for i in changed:
+        assert reads[f"new:default.t{i}"] == len(changed) - 1
+
+
+def test_changed_leaves_that_nothing_ties_are_joined_along_the_chain() -> None:
+    program = _chain(4, "JOIN").program(frozenset({"default.t0", "default.t2"}))
+    assert reads_of(program)["new:default.t1"] == 2
+    assert "ON TRUE" not in str(program)
+
+
+def test_ties_of_a_ring_are_not_gone_first() -> None:
+    sources = [SourceSchema(f"default.t{i}", "delta", _COLUMNS) for i in range(3)]
+    query = "SELECT t0.a FROM t0, t1, t2 WHERE t0.a = t1.a AND t1.b = t2.b AND t2.a = t0.b"
+    compiled = compile_query(query, sources, RuleTyper())
+    reads = reads_of(compiled.program(frozenset({"default.t0", "default.t1"})))
+    assert reads["new:default.t2"] == 2
+
+
+_SPENT = "WITH s AS (SELECT a, SUM(b) AS total FROM t0 GROUP BY a)"
+
+
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [
+        (f"{_SPENT} SELECT x.a FROM s x JOIN s y ON x.total < y.total", 2),
+        (f"{_SPENT} SELECT x.a FROM s x JOIN s y ON x.a = y.a JOIN s z ON x.total = z.total", 2),
+        (f"{_SPENT} SELECT a FROM s WHERE total = (SELECT MAX(total) FROM s)", 2),
+        (f"{_SPENT} SELECT a FROM s WHERE a > 1 UNION ALL SELECT total FROM s", 1),
+        (f"{_SPENT} SELECT x.a FROM s x WHERE EXISTS (SELECT 1 FROM s y WHERE y.total = x.a)", 2),
+    ],
+)
+def test_a_cte_that_is_used_several_times_is_computed_once(query: str, most: int) -> None:
+    compiled = compile_query(query, [SourceSchema("default.t0", "delta", _COLUMNS)], RuleTyper())
+    program = compiled.program(frozenset({"default.t0"}))
+    assert len([s for s in program.steps if "change:default.t0" in s.reads]) == 1
+    assert len([s for s in program.steps if "GROUP BY" in s.sql and "⟦step:keys" in s.sql]) == 1
+    # Once for the groups that the change touches, and once for all.
+    assert reads_of(program)["new:default.t0"] == most
+
+
+def test_what_only_reads_and_filters_is_not_shared() -> None:
+    query = "WITH s AS (SELECT a, b FROM t0) SELECT a FROM s WHERE b = 1 UNION ALL SELECT b FROM s"
+    compiled = compile_query(query, [SourceSchema("default.t0", "delta", _COLUMNS)], RuleTyper())
+    assert compiled.shared == ()
 
 
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN"])
 def test_programs_of_long_chains_stay_small(kind: str) -> None:
     compiled = _chain(8, kind)
-    reads = _reads(compiled.program(frozenset(compiled.kinds)))
+    reads = reads_of(compiled.program(frozenset(compiled.kinds)))
     assert sum(reads.values()) < 3 * 8 * 8
 
 

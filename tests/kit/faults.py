@@ -96,9 +96,9 @@ def nulls_counted(patch: pytest.MonkeyPatch) -> None:
 
 
 def old_groups_forgotten(patch: pytest.MonkeyPatch) -> None:
-    real = aggregate._both_ends
+    real = aggregate.both_ends
     patch.setattr(
-        aggregate, "_both_ends", lambda *args: real(*args).replace("-__w AS __o", "__w AS __o")
+        aggregate, "both_ends", lambda *args: real(*args).replace("-__w AS __o", "__w AS __o")
     )
 
 
@@ -122,7 +122,7 @@ def groups_that_fail_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def partitions_that_lost_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
-    real = window._both_ends
+    real = window.both_ends
 
     def gaining(emitter: Emitter, *args: Any) -> str:
         known = set(emitter.steps)
@@ -133,7 +133,7 @@ def partitions_that_lost_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
                 emitter.steps[name] = replace(step, sql=f"{step.sql} WHERE {W} > 0")
         return sql
 
-    patch.setattr(window, "_both_ends", gaining)
+    patch.setattr(window, "both_ends", gaining)
 
 
 def first_rows_never_refilled(patch: pytest.MonkeyPatch) -> None:

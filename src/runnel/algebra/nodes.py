@@ -1,8 +1,8 @@
-"""The operators. Immutable; column names are unique in a tree, so inputs of a join never clash."""
+"""The operators. Immutable; the inputs of a join never have a column name in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -336,6 +336,11 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.inputs:
         yield from walk(child)
+
+
+def identity(columns: Iterable[Column]) -> tuple[tuple[Column, Scalar], ...]:
+    """The items of a projection that keeps columns as they are."""
+    return tuple((c, Scalar.column(c.name)) for c in columns)
 
 
 def distinct(node: Node) -> Aggregate:

@@ -8,7 +8,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Node, Scan
+from runnel.algebra.nodes import Node, Project, Scan
 from runnel.algebra.scalar import Scalar
 from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.joins import join_relations
@@ -26,6 +26,7 @@ from runnel.compile.select import build_select
 from runnel.compile.sets import combine
 from runnel.compile.sources import table_name
 from runnel.compile.typing import Typer
+from runnel.compile.unnest.free import free_columns
 from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
@@ -39,7 +40,7 @@ class SourceSchema:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cte:
     """A named query and the names it sees; `own` is set when it reads itself."""
 
@@ -54,7 +55,8 @@ class Cte:
 class Builder:
     """Builds one query; hands out column names that are unique in it.
 
-    `known` are all columns handed out, `outer` is what the query around the present one has.
+    `known` are all columns handed out, `outer` is what the query around the present one has, `ctes`
+    are the named queries that were built, those that another one reads before it.
     """
 
     sources: Mapping[str, SourceSchema]
@@ -63,6 +65,7 @@ class Builder:
     ties: Ties = field(default_factory=Ties)
     known: dict[str, Column] = field(default_factory=dict)
     outer: Scope | None = None
+    ctes: dict[Cte, Relation] = field(default_factory=dict)
 
     def fresh(self, type_: str) -> Column:
         column = Column(f"a{next(self.numbers)}", type_)
@@ -172,11 +175,24 @@ class Builder:
         if isinstance(cte, OwnRows):
             relation = cte.relation(self)
             return relation.node, relation.scope(alias, names)
+        relation = self._renamed(self.ctes[cte]) if cte in self.ctes else self._built(cte)
+        return relation.node, relation.scope(alias, names or cte.names)
+
+    def _built(self, cte: Cte) -> Relation:
+        """What a CTE stands for; noted for the next use unless it depends on where it is read."""
         if cte.own is not None:
             relation = build_recursive(self, cte)
         else:
             relation = self.inner_query(cte.query, cte.visible, cte.outer)
-        return relation.node, relation.scope(alias, names or cte.names)
+        if not free_columns(relation.node):
+            self.ctes[cte] = relation
+        return relation
+
+    def _renamed(self, relation: Relation) -> Relation:
+        """The same rows in columns of their own, so that a join can hold them twice."""
+        items = tuple((self.fresh(c.type), Scalar.column(c.name)) for _, c in relation.outputs)
+        outputs = tuple((n, c) for (n, _), (c, _) in zip(relation.outputs, items, strict=True))
+        return Relation(Project(relation.node, items), outputs)
 
     def _table(self, node: exp.Table, ctes: Visible) -> tuple[Node, Scope]:
         alias = node.alias or node.name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import InnerJoin, Node, OneRow, Project, UnionAll
+from runnel.algebra.nodes import InnerJoin, Node, OneRow, Project, UnionAll, identity
 from runnel.algebra.scalar import Scalar
 from runnel.compile.scalars import mark
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -129,7 +129,7 @@ def expand(
         is_everywhere = index >= len(sets.keys) or len(places) == len(sets.sets)
         value = Scalar.column(key.name) if is_everywhere else _where(number, places, key)
         shown.append((builder.fresh(key.type), value))
-    kept = [(c, Scalar.column(c.name)) for c in node.columns if c not in keys]
+    kept = [*identity(c for c in node.columns if c not in keys)]
     rows = InnerJoin((node, numbers), ())
     expanded = Project(rows, (*shown, *kept, (number, Scalar.column(number.name))))
     return expanded, tuple(column for column, _ in shown), number

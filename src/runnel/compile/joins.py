@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import InnerJoin, JoinKind, Node, OuterJoin, Project, SemiJoin
+from runnel.algebra.nodes import InnerJoin, JoinKind, Node, OuterJoin, Project, SemiJoin, identity
 from runnel.algebra.scalar import Scalar
 from runnel.compile.scalars import conjuncts, resolve, to_scalar
 from runnel.compile.scope import Entry, Scope
@@ -93,7 +93,7 @@ def _merge(
 ) -> tuple[Node, Scope]:
     """USING shows each shared column once, first; the originals stay reachable by their table."""
     merged: list[Entry] = []
-    items = [(c, Scalar.column(c.name)) for c in node.columns]
+    items = [*identity(node.columns)]
     for name, (a, b) in zip(shared, pairs, strict=True):
         if side == "FULL":
             column = builder.fresh(

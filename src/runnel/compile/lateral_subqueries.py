@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import JoinKind, Node, OuterJoin, Project
+from runnel.algebra.nodes import JoinKind, Node, OuterJoin, Project, identity
 from runnel.algebra.scalar import Scalar
 from runnel.compile.relation import column_aliases
 from runnel.compile.scalars import conjuncts, resolve, to_scalar
@@ -60,7 +60,7 @@ def _left(builder: Builder, node: Node, subquery: Node, on: tuple[Scalar, ...]) 
 def _shown(right: Node, subquery: Node, lookup: Lookup) -> Node:
     own = {c.name for c in right.columns}
     computed = tuple((c, lookup.values[c.name]) for c in subquery.columns if c.name not in own)
-    kept = tuple((c, Scalar.column(c.name)) for c in right.columns)
+    kept = identity(right.columns)
     return Project(right, kept + computed) if computed else right
 
 
@@ -68,7 +68,7 @@ def _with_values(joined: Node, node: Node, subquery: Node, lookup: Lookup) -> No
     """The joined rows with the subquery's columns under their names."""
     if all(value.bare_column == name for name, value in lookup.values.items()):
         return joined
-    kept = tuple((c, Scalar.column(c.name)) for c in node.columns)
+    kept = identity(node.columns)
     shown = tuple((c, lookup.values[c.name]) for c in subquery.columns)
     return Project(joined, kept + shown)
 

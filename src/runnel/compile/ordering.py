@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Node, Project, SortKey, TopK
-from runnel.algebra.scalar import Scalar
+from runnel.algebra.nodes import Node, Project, SortKey, TopK, identity
 from runnel.compile.grouping import aliases_of
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import mark, resolve
@@ -70,7 +69,7 @@ class Ordering:
         top = TopK(node, tuple(order.values()), self.limit, self.offset)
         if top.columns == outputs:
             return top
-        return Project(top, tuple((c, Scalar.column(c.name)) for c in outputs))
+        return Project(top, identity(outputs))
 
 
 def limit_relation(builder: Builder, query: exp.Expr, relation: Relation) -> Relation:

@@ -19,6 +19,7 @@ from runnel.compile.normalize.flatten_joins import flatten_joins
 from runnel.compile.normalize.merge_projects import merge_projects
 from runnel.compile.normalize.prune_columns import prune_columns
 from runnel.compile.normalize.push_filters import push_filters
+from runnel.compile.normalize.share_parts import share_parts
 from runnel.compile.parse import parse
 from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
@@ -53,6 +54,8 @@ class CompiledQuery:
     kinds: Mapping[str, str]
     text: str | None = None
     """The query with every choice made that SQL leaves open; None when the user's own has none."""
+    shared: tuple[Node, ...] = ()
+    """Parts that stand in the tree more than once."""
     _programs: dict[tuple[frozenset[str], frozenset[str]], Program] = field(default_factory=dict)
 
     @property
@@ -122,21 +125,26 @@ def compile_query(
     called = tuple(names) if names is not None else _default_names(relation.outputs)
     if len(called) != len(outputs):
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
-    for rewrite in PASSES:
-        tree = rewrite(tree)
+    tree, shared = share_parts(tree, [r.node for r in builder.ctes.values()], _normalize)
     completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
     text = written(completed) if completed is not None else None
     kinds = {s.key: s.kind for s in sources}
-    compiled = CompiledQuery(tree, root_of(tree, outputs, called), kinds, text)
+    compiled = CompiledQuery(tree, root_of(tree, outputs, called), kinds, text, shared)
     # Compiling the change of every source finds what cannot be kept before anything is created.
     compiled.program(frozenset(compiled.kinds))
     return compiled
 
 
+def _normalize(tree: Node) -> Node:
+    for rewrite in PASSES:
+        tree = rewrite(tree)
+    return tree
+
+
 def _differentiate(
     query: CompiledQuery, changed: frozenset[str], growing: frozenset[str]
 ) -> Program:
-    emitter = _emitter(query.kinds, changed, growing)
+    emitter = _emitter(query.kinds, changed, growing, query.shared)
     empty_if_empty = _change(emitter, query.root)
     program = simplify(Program(tuple(emitter.steps.values()), empty_if_empty))
     guard(program, query.layout, changed)
@@ -162,9 +170,7 @@ def _netted_rows(root: Root, sql: str) -> str:
     """Each stored row once; a state has no row twice."""
     if root.state is not None:
         return sql
-    names = listed(names_of(root.layout.stored))
-    summed = f"SUM({WEIGHT}) AS {WEIGHT}"
-    return f"SELECT {names}, {summed} FROM ({sql}) GROUP BY {names} HAVING SUM({WEIGHT}) > 0"
+    return consolidated(sql, names_of(root.layout.stored), "> 0", WEIGHT)
 
 
 def _change(emitter: Emitter, root: Root) -> str | None:
@@ -187,8 +193,13 @@ def _change(emitter: Emitter, root: Root) -> str | None:
     return change_root_aggregate(emitter, root.node, root.state, root.stored, root.items)
 
 
-def _emitter(kinds: Mapping[str, str], changed: frozenset[str], growing: frozenset[str]) -> Emitter:
-    return Emitter(kinds, changed, growing, laws.new, laws.change)
+def _emitter(
+    kinds: Mapping[str, str],
+    changed: frozenset[str],
+    growing: frozenset[str],
+    shared: tuple[Node, ...] = (),
+) -> Emitter:
+    return Emitter(kinds, changed, growing, laws.new, laws.change, shared)
 
 
 def _stored(root: Root, sql: str, weight: str) -> str:

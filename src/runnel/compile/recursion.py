@@ -26,11 +26,11 @@ from runnel.algebra.nodes import (
     SemiJoin,
     UnionAll,
 )
-from runnel.algebra.scalar import Scalar, wrap
 from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.dialect import SparkSql, max_recursion_level
 from runnel.compile.differentiate.worlds import is_recursive
 from runnel.compile.relation import Relation
+from runnel.compile.unify import brought_to
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -117,7 +117,7 @@ def build_recursive(builder: Builder, cte: Cte) -> Relation:
     types = _types(builder, name, own, step)
     columns = tuple(builder.fresh(c.type) for _, c in own)
     node = Fixpoint(
-        key, _brought_to(builder, anchor, types), _brought_to(builder, step, types), columns,
+        key, brought_to(builder, anchor, types), brought_to(builder, step, types), columns,
         bool(union.args.get("distinct")), max_recursion_level(cte.own),
     )  # fmt: skip
     return Relation(node, tuple(zip(called, columns, strict=True)))
@@ -174,16 +174,6 @@ def _types(
                 hint=f"cast it in the anchor: CAST(... AS {wider.upper()})",
             )
     return [c.type for _, c in own]
-
-
-def _brought_to(builder: Builder, relation: Relation, types: list[str]) -> Node:
-    items = []
-    for (_, own), type_ in zip(relation.outputs, types, strict=True):
-        value = Scalar.column(own.name)
-        if own.type != type_:
-            value = wrap("CAST(", value, f" AS {type_})")
-        items.append((builder.fresh(type_), value))
-    return Project(relation.node, tuple(items))
 
 
 def _is_hidden(table: exp.Table, cte: exp.CTE) -> bool:

@@ -6,8 +6,9 @@ A filter or a computed column above is part of the readout; a walk needs the row
 from __future__ import annotations
 
 from runnel.algebra.nodes import Filter, Fixpoint, Node, Project
-from runnel.algebra.scalar import Scalar, join, wrap
+from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.root_fixpoint import COUNT
+from runnel.compile.storing import Storing
 from runnel.model.columns import Column, Layout, hashable_names
 
 Items = tuple[tuple[Column, Scalar], ...]
@@ -39,27 +40,16 @@ def store_fixpoint(
     names: tuple[str, ...],
 ) -> tuple[Items, dict[str, str], Layout]:
     """The stored columns, where the fixpoint's own are among them, and the readout."""
-    items: list[tuple[Column, Scalar]] = []
-
-    def store(type_: str, scalar: Scalar) -> str:
-        for known, value in items:
-            if value == scalar and known.type == type_:
-                return known.name
-        items.append((Column(f"c{len(items)}", type_), scalar))
-        return items[-1][0].name
-
-    stored = {c.name: store(c.type, Scalar.column(c.name)) for c in node.columns}
-    key = hashable_names(c for c, _ in items)
+    storing = Storing()
+    stored = {c.name: storing.add(c.type, Scalar.column(c.name)) for c in node.columns}
+    key = hashable_names(c for c, _ in storing.items)
     if node.is_distinct:
-        stored[COUNT] = store("bigint", Scalar.column(COUNT))
+        stored[COUNT] = storing.add("bigint", Scalar.column(COUNT))
     visible = []
     for output, value, name in zip(outputs, values, names, strict=True):
-        scalar = value
-        if shown is not None and value.bare_column is None:
-            scalar = join(wrap("CASE WHEN ", shown, " THEN "), wrap("", value, " END"))
-        visible.append((Column(name, output.type), store(output.type, scalar)))
-    flag = store("boolean", shown) if shown is not None else None
-    all_stored = tuple(c for c, _ in items)
+        visible.append((Column(name, output.type), storing.add_shown(output, value, shown)))
+    flag = storing.add("boolean", shown) if shown is not None else None
+    all_stored = tuple(c for c, _ in storing.items)
     key = key if node.is_distinct else hashable_names(all_stored)
     layout = Layout(all_stored, key, tuple(visible), flag, is_state=node.is_distinct)
-    return tuple(items), stored, layout
+    return tuple(storing.items), stored, layout

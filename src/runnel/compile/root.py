@@ -8,6 +8,7 @@ from runnel.algebra.nodes import Aggregate, Filter, Node, Project, Scan, TopK, w
 from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile.differentiate.state import State, state_of
 from runnel.compile.recursive_root import peel_fixpoint, store_fixpoint
+from runnel.compile.storing import Storing
 from runnel.model.columns import Column, Layout, hashable_names
 
 
@@ -118,35 +119,24 @@ def _state_root(
     names: tuple[str, ...],
 ) -> Root:
     state = state_of(node)
-    items: list[tuple[Column, Scalar]] = []
-
-    def store(type_: str, scalar: Scalar) -> str:
-        for known, value in items:
-            if value == scalar and known.type == type_:
-                return known.name
-        items.append((Column(f"c{len(items)}", type_), scalar))
-        return items[-1][0].name
-
-    stored = {k.name: store(k.type, Scalar.column(k.name)) for k in node.key_columns}
-    for column in state.columns:
-        stored[column.column.name] = store(column.column.type, Scalar.column(column.column.name))
+    storing = Storing()
+    stored = {k.name: storing.add(k.type, Scalar.column(k.name)) for k in node.key_columns}
+    for column in (c.column for c in state.columns):
+        stored[column.name] = storing.add(column.type, Scalar.column(column.name))
     shown = _conjunction([c.substitute(state.readout) for c in conditions])
     visible = []
     for output, value, name in zip(outputs, values, names, strict=True):
         scalar = value.substitute(state.readout)
-        if shown is not None and scalar.bare_column is None:
-            # Computed only for groups that are shown: HAVING may be what guards the expression.
-            scalar = join(wrap("CASE WHEN ", shown, " THEN "), wrap("", scalar, " END"))
-        visible.append((Column(name, output.type), store(output.type, scalar)))
-    flag = store("boolean", shown) if shown is not None else None
+        visible.append((Column(name, output.type), storing.add_shown(output, scalar, shown)))
+    flag = storing.add("boolean", shown) if shown is not None else None
     layout = Layout(
-        stored=tuple(c for c, _ in items),
+        stored=tuple(c for c, _ in storing.items),
         key=tuple(stored[k] for k in node.keys),
         visible=tuple(visible),
         visible_when=flag,
         is_state=True,
     )
-    return Root(node, state, tuple(items), stored, layout)
+    return Root(node, state, tuple(storing.items), stored, layout)
 
 
 def _conjunction(conditions: list[Scalar]) -> Scalar | None:

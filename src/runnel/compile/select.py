@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct
-from runnel.algebra.scalar import Scalar
+from runnel.algebra.nodes import Filter, Node, OneRow, Project, distinct, identity
 from runnel.compile.grouping import aliases_of, build_grouping, is_grouped
 from runnel.compile.laterals import lateral_view
 from runnel.compile.lifting import fill
@@ -88,7 +87,7 @@ def _output(
                 "SELECT DISTINCT is ordered by something that is not in the select list",
                 hint="add it to the select list",
             )
-        node = distinct(Project(node, tuple((c, Scalar.column(c.name)) for c in outputs)))
+        node = distinct(Project(node, identity(outputs)))
     if ordering is not None:
         node = ordering.apply(builder, node, outputs, keys)
     return node, outputs

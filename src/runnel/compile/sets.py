@@ -16,8 +16,9 @@ from runnel.algebra.nodes import (
     UnionAll,
     distinct,
 )
-from runnel.algebra.scalar import Scalar, wrap
+from runnel.algebra.scalar import Scalar
 from runnel.compile.relation import Relation
+from runnel.compile.unify import brought_to
 from runnel.errors import InvalidQuery
 from runnel.model.columns import Column
 
@@ -41,7 +42,7 @@ def combine(
         _common_type(builder, a, b)
         for (_, a), (_, b) in zip(left.outputs, right.outputs, strict=True)
     ]
-    sides = _cast(builder, left, types), _cast(builder, right, types)
+    sides = brought_to(builder, left, types), brought_to(builder, right, types)
     is_distinct = bool(operation.args.get("distinct"))
     if isinstance(operation, exp.Union):
         node = _union(builder, sides)
@@ -96,14 +97,3 @@ def _common_type(builder: Builder, left: Column, right: Column) -> str:
     if left.type == right.type:
         return left.type
     return builder.typer.types((left, right), [f"coalesce({left.name}, {right.name})"])[0]
-
-
-def _cast(builder: Builder, relation: Relation, types: list[str]) -> Node:
-    """Bring a side to the common types, with its columns in output order."""
-    items = []
-    for (_, own), type_ in zip(relation.outputs, types, strict=True):
-        value = Scalar.column(own.name)
-        if own.type != type_:
-            value = wrap("CAST(", value, f" AS {type_})")
-        items.append((builder.fresh(type_), value))
-    return Project(relation.node, tuple(items))

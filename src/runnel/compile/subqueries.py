@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Filter, Node, Project, SemiJoin, UnionAll
+from runnel.algebra.nodes import Filter, Node, Project, SemiJoin, UnionAll, identity
 from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile.lifting import fill, is_any_row, is_exists, is_in_subquery, lift
 from runnel.compile.places import at
@@ -153,7 +153,7 @@ class _Test:
 
 
 def _with_value(builder: Builder, node: Node, value: str) -> Node:
-    own = [(c, Scalar.column(c.name)) for c in node.columns]
+    own = [*identity(node.columns)]
     return Project(node, (*own, (builder.fresh("boolean"), Scalar.constant(value))))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import InnerJoin, Node, Project, SemiJoin, UnionAll
+from runnel.algebra.nodes import InnerJoin, Node, Project, SemiJoin, UnionAll, identity
 from runnel.algebra.scalar import Scalar
 from runnel.compile.scope import Scope
 from runnel.compile.subqueries import filter_by
@@ -38,7 +38,7 @@ def join_on_subquery(
     if side not in _PADDED:
         return pairs
     columns = left.columns + right.columns
-    branches: list[Node] = [Project(pairs, _kept(columns))]
+    branches: list[Node] = [Project(pairs, identity(columns))]
     for node, is_kept in zip((left, right), _PADDED[side], strict=True):
         if is_kept:
             branches.append(_padded(_found(builder, node, pairs, is_anti=True), columns))
@@ -74,7 +74,3 @@ def _padded(node: Node, columns: tuple[Column, ...]) -> Node:
 
 def _null(column: Column) -> str:
     return f"CAST(NULL AS {column.type})"
-
-
-def _kept(columns: tuple[Column, ...]) -> tuple[tuple[Column, Scalar], ...]:
-    return tuple((c, Scalar.column(c.name)) for c in columns)

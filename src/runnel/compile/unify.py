@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from runnel.algebra.nodes import Node, Project
 from runnel.algebra.scalar import Scalar, join, wrap
+from runnel.compile.relation import Relation
 from runnel.compile.typing import decimal_parts
 from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
@@ -36,6 +38,17 @@ def unify(
         value if own == type_ else wrap("CAST(", value, f" AS {type_})")
         for value, own in zip(values, types, strict=True)
     ]
+
+
+def brought_to(builder: Builder, relation: Relation, types: Sequence[str]) -> Node:
+    """A relation's columns in output order, in columns of their own and of these types."""
+    items = []
+    for (_, own), type_ in zip(relation.outputs, types, strict=True):
+        value = Scalar.column(own.name)
+        if own.type != type_:
+            value = wrap("CAST(", value, f" AS {type_})")
+        items.append((builder.fresh(type_), value))
+    return Project(relation.node, tuple(items))
 
 
 def call(function: str, arguments: Sequence[Scalar]) -> Scalar:

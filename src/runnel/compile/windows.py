@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall
-from runnel.algebra.scalar import Scalar
+from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall, identity
 from runnel.compile.places import at
 from runnel.compile.scalars import column_type, function_name, mark, to_scalar
 from runnel.compile.typing import is_orderable
@@ -100,7 +99,7 @@ class _Attached:
         if scalar.bare_column in {c.name for c in self.node.columns}:
             return str(scalar.bare_column)
         column = self.builder.fresh(*self.builder.types_of([scalar]))
-        own = tuple((c, Scalar.column(c.name)) for c in self.node.columns)
+        own = identity(self.node.columns)
         self.node = Project(self.node, (*own, (column, scalar)))
         return column.name
 

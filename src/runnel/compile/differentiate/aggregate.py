@@ -8,13 +8,18 @@ where old = new - change, so that the input is read once and both ends come out 
 from __future__ import annotations
 
 from runnel.algebra.nodes import Aggregate
-from runnel.compile.differentiate.emitter import Emitter, Reading, consolidated, listed
+from runnel.compile.differentiate.both_ends import both_ends, netted_ends
+from runnel.compile.differentiate.emitter import (
+    Emitter,
+    Reading,
+    consolidated,
+    listed,
+    unit_rows,
+)
 from runnel.compile.differentiate.opaque import (
     both_evaluated,
     inputs_of,
-    netted_ends,
     refuse_ungroupable,
-    unit_rows,
 )
 from runnel.compile.differentiate.state import (
     State,
@@ -24,7 +29,7 @@ from runnel.compile.differentiate.state import (
     state_of,
     value_sql,
 )
-from runnel.compile.program import Keep, W, hint, step_of
+from runnel.compile.program import W
 from runnel.errors import NotDifferentiable
 
 
@@ -45,8 +50,7 @@ def group_state(node: Aggregate, state: State, reading: Reading) -> str:
         source, weight = f"({reading.sql})", None
     elif state.is_opaque:
         refuse_ungroupable(node)
-        present = consolidated(reading.sql, inputs_of(node), "> 0")
-        source, weight = f"({unit_rows(present, inputs_of(node))})", None
+        source, weight = f"({unit_rows(reading, inputs_of(node))})", None
     elif state.values:
         # MIN, MAX and the like ask which rows are there: sum the weights first.
         source = f"({consolidated(reading.sql, inputs_of(node), '<> 0')})"
@@ -76,33 +80,10 @@ def change_aggregate(emitter: Emitter, node: Aggregate) -> str | None:
     _refuse_inexact(node)
     emitter.keep(change)
     state = state_of(node)
-    both = _both_ends(emitter, node, change)
+    touched = ("keys", "touched groups")
+    both = both_ends(emitter, node.input, inputs_of(node), node.keys, touched)
     sql = both_evaluated(node, state, both) if state.is_opaque else _old_and_new(node, state, both)
     return emitter.add("groups", "touched groups, before and after", sql, node.columns)
-
-
-def _both_ends(emitter: Emitter, node: Aggregate, change: str) -> str:
-    """Rows of the touched groups with their weight before (__o) and after (__n)."""
-    inputs = inputs_of(node)
-    reading = emitter.new(node.input)
-    if node.keys:
-        touched = emitter.add(
-            "keys", "touched groups",
-            f"SELECT DISTINCT {listed(node.keys)} FROM {step_of(change)}", node.key_columns,
-            keep=Keep.ALWAYS,
-        )  # fmt: skip
-        match = " AND ".join(f"i.{k} <=> k.{k}" for k in node.keys)
-        rows = (
-            f"SELECT {hint('k', touched)} {listed((f'i.{n}' for n in inputs), f'i.{W}')} "
-            f"FROM ({reading.sql}) i LEFT SEMI JOIN {step_of(touched)} k ON {match}"
-        )
-    else:
-        rows = reading.sql
-    return (
-        f"SELECT {listed(inputs, f'{W} AS __o', f'{W} AS __n')} FROM ({rows})\nUNION ALL\n"
-        f"SELECT {listed(inputs, f'-{W} AS __o', 'CAST(0 AS BIGINT) AS __n')} "
-        f"FROM {step_of(change)}"
-    )
 
 
 def _old_and_new(node: Aggregate, state: State, both: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from runnel.algebra.nodes import Node
+from runnel.algebra.nodes import Aggregate, Filter, Node, Project, TopK
 from runnel.algebra.scalar import Scalar
 from runnel.compile.program import Keep, Step, W, step_of
 from runnel.model.columns import Column
@@ -23,7 +23,8 @@ class Reading:
 class Emitter:
     """Writes the steps of one program.
 
-    `changed` are the sources with a change in the window, `growing` those of them that only grew.
+    `changed` are the sources with a change in the window, `growing` those of them that only grew,
+    `shared` the nodes that stand in the tree more than once.
     """
 
     kinds: Mapping[str, str]
@@ -31,13 +32,37 @@ class Emitter:
     growing: frozenset[str]
     new_law: Callable[[Emitter, Node], Reading]
     change_law: Callable[[Emitter, Node], str | None]
+    shared: tuple[Node, ...] = ()
     steps: dict[str, Step] = field(default_factory=dict)
     _changes: dict[Node, str | None] = field(default_factory=dict)
+    _wholes: dict[Node, Reading] = field(default_factory=dict)
     walks: dict[tuple[Node, str], str] = field(default_factory=dict)
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
-        return self.new_law(self, node)
+        if not self._is_whole(node):
+            return self.new_law(self, node)
+        if node not in self._wholes:
+            self._wholes[node] = self._whole(node)
+        return self._wholes[node]
+
+    def _is_whole(self, node: Node) -> bool:
+        """Whether all of new(N) is worth a step of its own: few rows that take many to compute.
+
+        One row or the first ones always need all of their input. A grouping that the query reads
+        more than once is computed once, instead of by each reader for the groups it asks for.
+        """
+        if not self.changed:
+            return False
+        if isinstance(node, Aggregate) and node.is_global:
+            return True
+        return isinstance(node, TopK) or (_is_grouped(node) and any(node is s for s in self.shared))
+
+    def _whole(self, node: Node) -> Reading:
+        reading = self.new_law(self, node)
+        name = self.add("whole", "all rows of a part, computed once", reading.sql, node.columns)
+        sql = f"SELECT {listed(names_of(node.columns), W)} FROM {step_of(name)}"
+        return Reading(sql, reading.is_unit)
 
     def change(self, node: Node) -> str | None:
         """The name of the step that gives change(N), or None when nothing below N changed."""
@@ -100,6 +125,12 @@ class Emitter:
             self.steps[name] = replace(step, keep=Keep.SIZED, meets=step.meets | sources)
 
 
+def _is_grouped(node: Node) -> bool:
+    while isinstance(node, (Project, Filter)):
+        node = node.input
+    return isinstance(node, Aggregate)
+
+
 def names_of(columns: Iterable[Column]) -> list[str]:
     return [c.name for c in columns]
 
@@ -113,15 +144,12 @@ def condition(conjuncts: Iterable[Scalar]) -> str:
     return " AND ".join(f"({c})" for c in conjuncts) or "TRUE"
 
 
-def consolidated(sql: str, names: list[str], having: str = "<> 0") -> str:
+def consolidated(sql: str, names: list[str], having: str = "<> 0", weight: str = W) -> str:
     """Sum the weights of equal rows."""
-    if not names:
-        return f"SELECT SUM({W}) AS {W} FROM ({sql}) HAVING SUM({W}) {having}"
-    columns = listed(names)
-    return (
-        f"SELECT {columns}, SUM({W}) AS {W} FROM ({sql})\n"
-        f"GROUP BY {columns} HAVING SUM({W}) {having}"
-    )
+    total = f"SUM({weight})"
+    group = f"\nGROUP BY {listed(names)}" if names else ""
+    rows = f"SELECT {listed(names, f'{total} AS {weight}')} FROM ({sql})"
+    return f"{rows}{group} HAVING {total} {having}"
 
 
 def unit_rows(reading: Reading, names: list[str]) -> str:
@@ -129,9 +157,14 @@ def unit_rows(reading: Reading, names: list[str]) -> str:
     if reading.is_unit:
         return f"SELECT {listed(names)} FROM ({reading.sql})"
     present = consolidated(reading.sql, names, "> 0")
-    return f"SELECT {listed(names)} FROM (SELECT {listed(names, copies(W))} FROM ({present}))"
+    return f"SELECT {listed(names)} FROM ({repeated(present, names)})"
 
 
-def copies(weight: str) -> str:
+def repeated(sql: str, names: list[str], weight: str = W) -> str:
+    """Each row as often as its weight says, which must be positive."""
+    return f"SELECT {listed(names, _copies(weight))} FROM ({sql})"
+
+
+def _copies(weight: str) -> str:
     """The select item that gives a row as often as its weight says."""
     return f"EXPLODE(ARRAY_REPEAT(1, CAST({weight} AS INT))) AS __copy"

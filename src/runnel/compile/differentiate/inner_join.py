@@ -3,9 +3,13 @@
     new(R1) x .. x new(Ri-1) x change(Ri) x old(Ri+1) x .. x old(Rn)
 
 Each term starts from its change and walks along the join graph, so that the small side is built.
+Inputs that did not change are the same in all terms: they are joined to the sum of these, once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from runnel.algebra.nodes import (
     Aggregate,
@@ -20,6 +24,7 @@ from runnel.algebra.nodes import (
 )
 from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.emitter import Emitter, Reading, condition, listed, names_of
+from runnel.compile.differentiate.join_graph import core
 from runnel.compile.program import W, hint, step_of
 from runnel.model.columns import Column
 
@@ -34,7 +39,7 @@ def new_inner_join(emitter: Emitter, node: InnerJoin) -> Reading:
     columns = list(node.inputs[0].columns)
     sql = readings[0].sql
     while len(done) < len(node.inputs):
-        index = _next_input(node, done, columns)
+        index = _next_input(node, done, columns, range(len(node.inputs)))
         columns += node.inputs[index].columns
         usable, remaining = _usable(remaining, columns)
         sql = _pair(f"({sql})", f"({readings[index].sql})", columns, usable, "")
@@ -45,43 +50,76 @@ def new_inner_join(emitter: Emitter, node: InnerJoin) -> Reading:
 
 
 def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
-    terms = [
-        _term(emitter, node, index)
-        for index, child in enumerate(node.inputs)
-        if emitter.change(child) is not None
-    ]
-    if not terms:
+    changes = {i: emitter.change(child) for i, child in enumerate(node.inputs)}
+    changed = [i for i, change in changes.items() if change is not None]
+    if not changed:
         return None
-    if len(terms) == 1:
-        return terms[0]
-    names = listed(names_of(node.columns), W)
-    sql = "\nUNION ALL\n".join(f"SELECT {names} FROM {step_of(term)}" for term in terms)
-    return emitter.add("join", "sum of the join's terms", sql, node.columns)
+    first = core(node, changed)
+    terms = [_walked(emitter, node, _start(changes[i], i), first) for i in changed]
+    joined = terms[0] if len(terms) == 1 else _sum(emitter, node, terms)
+    return _walked(emitter, node, joined, range(len(node.inputs))).step
 
 
-def _term(emitter: Emitter, node: InnerJoin, changed: int) -> str:
-    """One term. After the first join the size is unknown, so stages that meet much are kept."""
-    current = emitter.change(node.inputs[changed])
-    assert current is not None
-    remaining = list(node.conjuncts)
-    done = [changed]
-    columns = list(node.inputs[changed].columns)
-    while len(done) < len(node.inputs):
-        index = _next_input(node, done, columns)
-        other = node.inputs[index]
-        if len(done) > 1:
-            emitter.keep_if_meeting(current, _sources(other))
-        reading = emitter.new(other) if index < changed else emitter.old(other)
-        source = _restricted(emitter, other, reading, current, columns, remaining)
-        columns += other.columns
-        usable, remaining = _usable(remaining, columns)
-        sql = _pair(step_of(current), f"({source})", columns, usable, hint("l", current, "r"))
-        purpose = f"term of input {changed + 1}, joined with input {index + 1}"
-        done.append(index)
-        if len(done) == len(node.inputs) and remaining:
-            sql = f"SELECT * FROM ({sql}) WHERE {condition(remaining)}"
-        current = emitter.add("term", purpose, sql, columns)
-    return current
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """How far a walk along the join graph has come; `term` is the input whose change it began with.
+
+    `size_known`: nothing was joined to the change yet.
+    """
+
+    step: str
+    done: tuple[int, ...]
+    term: int | None
+    size_known: bool = False
+
+
+def _start(change: str | None, index: int) -> _Walk:
+    assert change is not None
+    return _Walk(change, (index,), index, size_known=True)
+
+
+def _sum(emitter: Emitter, node: InnerJoin, terms: list[_Walk]) -> _Walk:
+    columns = [c for i in sorted(terms[0].done) for c in node.inputs[i].columns]
+    names = listed(names_of(columns), W)
+    sql = "\nUNION ALL\n".join(f"SELECT {names} FROM {step_of(term.step)}" for term in terms)
+    step = emitter.add("join", "sum of the join's terms", sql, columns)
+    return _Walk(step, tuple(sorted(terms[0].done)), None)
+
+
+def _walked(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int]) -> _Walk:
+    """The walk, gone on to all of these inputs."""
+    while any(i not in walk.done for i in inputs):
+        walk = _joined(emitter, node, walk, inputs)
+    return walk
+
+
+def _joined(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int]) -> _Walk:
+    """One more input. After the first the size is unknown, so stages that meet much are kept."""
+    columns = [c for i in walk.done for c in node.inputs[i].columns]
+    index = _next_input(node, walk.done, columns, inputs)
+    other = node.inputs[index]
+    remaining = _remaining(node, walk.done)
+    if not walk.size_known:
+        emitter.keep_if_meeting(walk.step, _sources(other))
+    is_new = walk.term is None or index < walk.term
+    reading = emitter.new(other) if is_new else emitter.old(other)
+    source = _restricted(emitter, other, reading, walk.step, columns, remaining)
+    columns += other.columns
+    usable, remaining = _usable(remaining, columns)
+    sql = _pair(step_of(walk.step), f"({source})", columns, usable, hint("l", walk.step, "r"))
+    done = (*walk.done, index)
+    if len(done) == len(node.inputs) and remaining:
+        sql = f"SELECT * FROM ({sql}) WHERE {condition(remaining)}"
+    begun = "the terms" if walk.term is None else f"term of input {walk.term + 1}"
+    step = emitter.add("term", f"{begun}, joined with input {index + 1}", sql, columns)
+    return _Walk(step, done, walk.term)
+
+
+def _remaining(node: InnerJoin, done: Sequence[int]) -> list[Scalar]:
+    """The conjuncts that what is joined already did not decide."""
+    if len(done) < 2:
+        return list(node.conjuncts)
+    return _usable(list(node.conjuncts), [c for i in done for c in node.inputs[i].columns])[1]
 
 
 def _sources(node: Node) -> frozenset[str]:
@@ -126,9 +164,11 @@ def _usable(conjuncts: list[Scalar], columns: list[Column]) -> tuple[list[Scalar
     return usable, [c for c in conjuncts if c not in usable]
 
 
-def _next_input(node: InnerJoin, done: list[int], columns: list[Column]) -> int:
+def _next_input(
+    node: InnerJoin, done: Sequence[int], columns: list[Column], inputs: Sequence[int]
+) -> int:
     """An input that a condition connects to what is joined already, or else the first one left."""
-    left = [i for i in range(len(node.inputs)) if i not in done]
+    left = [i for i in inputs if i not in done]
     names = set(names_of(columns))
     for index in left:
         own = set(names_of(node.inputs[index].columns))

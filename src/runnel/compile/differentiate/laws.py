@@ -31,6 +31,7 @@ from runnel.compile.differentiate import (
     window,
 )
 from runnel.compile.differentiate.emitter import Emitter, Reading
+from runnel.compile.differentiate.real_rows import real_change
 from runnel.compile.program import step_of
 
 
@@ -106,13 +107,14 @@ def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generat
     inner = emitter.change(node.input)
     if inner is None:
         return None
+    inner = real_change(emitter, node, inner)
     source, bound = step_of(inner), f"step:{inner}"
     match node:
         case Project():
-            sql = linear.project_sql(node, linear.settled(node, source))
+            sql = linear.project_sql(node, source)
             return emitter.add("project", "columns of the change", sql, node.columns, bound=bound)
         case Filter():
-            sql = linear.filter_sql(node, linear.settled(node, source))
+            sql = linear.filter_sql(node, source)
             return emitter.add("filter", "the change, filtered", sql, node.columns, bound=bound)
         case Repeat():
             sql = linear.repeat_sql(node, source)

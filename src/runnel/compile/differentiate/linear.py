@@ -6,6 +6,8 @@ nobody uses disappears here, and so does a row that came and went, before an exp
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from runnel.algebra.nodes import Filter, Generate, Node, OneRow, Project, Repeat, Scan, UnionAll
 from runnel.compile.differentiate.emitter import (
     Emitter,
@@ -17,6 +19,7 @@ from runnel.compile.differentiate.emitter import (
 )
 from runnel.compile.program import W, change_of, new_of, step_of
 from runnel.compile.typing import has_floats, is_groupable
+from runnel.model.columns import Column
 from runnel.model.names import quote
 
 
@@ -32,39 +35,28 @@ def change_scan(emitter: Emitter, node: Scan) -> str | None:
         return None
     sql = f"SELECT {_scanned(node)} FROM {change_of(node.source)}"
     purpose = f"change of {node.source}"
-    if node.source not in emitter.growing and _can_be_netted(node):
-        sql, purpose = _netted(node, sql), f"{purpose}, netted"
+    if node.source not in emitter.growing and can_be_netted(node.columns):
+        sql, purpose = netted(node.columns, sql), f"{purpose}, netted"
     bound = f"change:{node.source}"
     return emitter.add("change", purpose, sql, node.columns, bound=bound)
 
 
-def settled(node: Project | Filter, change: str) -> str:
-    """The change of the node's input to apply it to, netted where an expression may raise an error.
-
-    A term of a join can hold a row that is there at neither end and that another term takes back.
-    """
-    scalars = node.conjuncts if isinstance(node, Filter) else [scalar for _, scalar in node.items]
-    if _can_be_netted(node.input) and any("RAISE_ERROR(" in str(s).upper() for s in scalars):
-        names = listed(names_of(node.input.columns), W)
-        return f"({_netted(node.input, f'SELECT {names} FROM {change}')})"
-    return change
-
-
-def _can_be_netted(node: Node) -> bool:
+def can_be_netted(columns: Iterable[Column]) -> bool:
+    """Whether equal rows can be found by grouping."""
     # The text of a struct or array that holds floats does not tell all its values apart.
     return all(
         c.type in ("float", "double") or (is_groupable(c.type) and not has_floats(c.type))
-        for c in node.columns
+        for c in columns
     )
 
 
-def _netted(node: Node, sql: str) -> str:
+def netted(columns: tuple[Column, ...], sql: str) -> str:
     """Sum the weights of equal rows; -0.0 is not 0.0 here, since functions tell them apart."""
-    floats = {c.name for c in node.columns if has_floats(c.type)}
+    floats = {c.name for c in columns if has_floats(c.type)}
     if not floats:
-        return consolidated(sql, names_of(node.columns))
-    keys = [f"CAST({n} AS STRING)" if n in floats else n for n in names_of(node.columns)]
-    items = [f"ANY_VALUE({n}) AS {n}" if n in floats else n for n in names_of(node.columns)]
+        return consolidated(sql, names_of(columns))
+    keys = [f"CAST({n} AS STRING)" if n in floats else n for n in names_of(columns)]
+    items = [f"ANY_VALUE({n}) AS {n}" if n in floats else n for n in names_of(columns)]
     return (
         f"SELECT {listed(items, f'SUM({W}) AS {W}')} FROM ({sql})\n"
         f"GROUP BY {listed(keys)} HAVING SUM({W}) <> 0"

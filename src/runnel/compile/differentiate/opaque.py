@@ -8,7 +8,8 @@ so the touched groups are evaluated twice in one grouping, the end being one mor
 from __future__ import annotations
 
 from runnel.algebra.nodes import Aggregate
-from runnel.compile.differentiate.emitter import consolidated, listed, names_of
+from runnel.compile.differentiate.both_ends import netted_ends
+from runnel.compile.differentiate.emitter import consolidated, listed, names_of, repeated
 from runnel.compile.differentiate.state import State, additive_sql, value_sql
 from runnel.compile.program import W
 from runnel.compile.typing import is_groupable
@@ -32,20 +33,6 @@ def refuse_ungroupable(node: Aggregate) -> None:
             )
 
 
-def netted_ends(both: str, inputs: list[str]) -> str:
-    """Sum the weights before (__o) and after (__n) of equal rows."""
-    group = f" GROUP BY {listed(inputs)}" if inputs else ""
-    return f"SELECT {listed(inputs, 'SUM(__o) AS __o', 'SUM(__n) AS __n')} FROM ({both}){group}"
-
-
-def unit_rows(sql: str, names: list[str]) -> str:
-    """Each row as often as its weight says."""
-    return f"SELECT {listed(names, _COPIES)} FROM ({sql})"
-
-
-_COPIES = f"EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST({W} AS BIGINT))) AS __copy"
-
-
 def both_evaluated(node: Aggregate, state: State, both: str) -> str:
     """The groups before, with weight -1, and after, with +1; netted."""
     refuse_ungroupable(node)
@@ -53,7 +40,7 @@ def both_evaluated(node: Aggregate, state: State, both: str) -> str:
     weight = f"CASE WHEN __s < 0 THEN __o ELSE __n END AS {W}"
     sides = f"SELECT *, EXPLODE(ARRAY(-1, 1)) AS __s FROM ({netted_ends(both, inputs)})"
     weighted = f"SELECT {listed(inputs, '__s', weight)} FROM ({sides})"
-    rows = unit_rows(f"SELECT * FROM ({weighted}) WHERE {W} > 0", [*inputs, "__s"])
+    rows = repeated(f"SELECT * FROM ({weighted}) WHERE {W} > 0", [*inputs, "__s"])
     return consolidated(_evaluated(node, state, rows), names_of(node.columns))
 
 

@@ -16,9 +16,9 @@ from runnel.compile.differentiate.emitter import (
     Emitter,
     Reading,
     consolidated,
-    copies,
     listed,
     names_of,
+    repeated,
     unit_rows,
 )
 from runnel.compile.differentiate.top_k import order_by
@@ -40,7 +40,7 @@ def flagged(root: Top, rows: str) -> str:
     shown = root.rows.layout.visible_when or "TRUE"
     order = listed(str(replace(k, column=root.names[k.column])) for k in root.node.order)
     hashed = listed(root.names[k.column] for k in root.node.order)
-    units = f"SELECT {listed(names, copies(WEIGHT))} FROM ({rows})"
+    units = repeated(rows, names, WEIGHT)
     spread = f"SELECT *, PMOD(HASH({hashed}), {_BUCKETS}) AS __b, {shown} AS __v FROM ({units})"
     first = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY __v, __b ORDER BY {order}) AS __l"
     second = (

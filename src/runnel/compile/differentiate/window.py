@@ -8,6 +8,7 @@ where old = new - change, so that the input is read once; both ends are partitio
 from __future__ import annotations
 
 from runnel.algebra.nodes import Window
+from runnel.compile.differentiate.both_ends import both_ends, netted_ends
 from runnel.compile.differentiate.emitter import (
     Emitter,
     Reading,
@@ -16,7 +17,7 @@ from runnel.compile.differentiate.emitter import (
     names_of,
     unit_rows,
 )
-from runnel.compile.program import Keep, W, hint, step_of
+from runnel.compile.program import W
 
 _SIDE = "__s"
 
@@ -36,37 +37,14 @@ def change_window(emitter: Emitter, node: Window) -> str | None:
     emitter.keep(change)
     names = names_of(node.input.columns)
     partition = (_SIDE, *node.partition)
-    sides = _sides(_both_ends(emitter, node, change), names)
+    touched = ("partitions", "touched partitions")
+    both = both_ends(emitter, node.input, names, node.partition, touched)
+    sides = _sides(netted_ends(both, names), names)
     calls = [f"{call.over(partition)} AS {call.output.name}" for call in node.calls]
     evaluated = f"SELECT {listed(names, *calls, f'CAST({_SIDE} AS BIGINT) AS {W}')} FROM ({sides})"
     # Most rows of a touched partition stay as they are: they end here.
     netted = consolidated(evaluated, names_of(node.columns))
     return emitter.add("window", "touched partitions, before and after", netted, node.columns)
-
-
-def _both_ends(emitter: Emitter, node: Window, change: str) -> str:
-    """Rows of the touched partitions with their number before (__o) and after (__n)."""
-    names = names_of(node.input.columns)
-    rows = emitter.new(node.input).sql
-    if node.partition:
-        by_name = {c.name: c for c in node.input.columns}
-        touched = emitter.add(
-            "partitions", "touched partitions",
-            f"SELECT DISTINCT {listed(node.partition)} FROM {step_of(change)}",
-            [by_name[p] for p in node.partition], keep=Keep.ALWAYS,
-        )  # fmt: skip
-        match = " AND ".join(f"i.{p} <=> k.{p}" for p in node.partition)
-        rows = (
-            f"SELECT {hint('k', touched)} {listed((f'i.{n}' for n in names), f'i.{W}')} "
-            f"FROM ({rows}) i LEFT SEMI JOIN {step_of(touched)} k ON {match}"
-        )
-    both = (
-        f"SELECT {listed(names, f'{W} AS __o', f'{W} AS __n')} FROM ({rows})\nUNION ALL\n"
-        f"SELECT {listed(names, f'-{W} AS __o', 'CAST(0 AS BIGINT) AS __n')} "
-        f"FROM {step_of(change)}"
-    )
-    summed = listed(names, "SUM(__o) AS __o", "SUM(__n) AS __n")
-    return f"SELECT {summed} FROM ({both})\nGROUP BY {listed(names)}"
 
 
 def _sides(both: str, names: list[str]) -> str:

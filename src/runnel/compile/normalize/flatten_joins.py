@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from runnel.algebra.nodes import Filter, InnerJoin, Node
 from runnel.algebra.scalar import Scalar
+from runnel.compile.failing import raises
 from runnel.compile.normalize.rebuild import bottom_up
 
 
 def flatten_joins(node: Node) -> Node:
     """Merge nested inner joins, and filters above them, into one InnerJoin."""
     return bottom_up(node, _flatten)
+
+
+def filtered_join(inputs: tuple[Node, ...], conjuncts: tuple[Scalar, ...]) -> Node:
+    """A join; what raises errors filters its rows, since no pair of the inputs' rows may."""
+    stay = tuple(c for c in conjuncts if raises(c))
+    join = InnerJoin(inputs, tuple(c for c in conjuncts if c not in stay))
+    return Filter(join, stay) if stay else join
 
 
 def _flatten(node: Node) -> Node:
@@ -25,7 +33,7 @@ def _flatten(node: Node) -> Node:
                     inputs.append(child)
             return InnerJoin(tuple(inputs), tuple(conjuncts))
         case Filter(input=InnerJoin() as join):
-            return InnerJoin(join.inputs, join.conjuncts + node.conjuncts)
+            return filtered_join(join.inputs, join.conjuncts + node.conjuncts)
         case Filter(input=Filter() as inner):
             return Filter(inner.input, inner.conjuncts + node.conjuncts)
         case _:

@@ -22,6 +22,7 @@ from runnel.algebra.nodes import (
     TopK,
     UnionAll,
     Window,
+    identity,
 )
 from runnel.algebra.scalar import Scalar
 from runnel.compile.normalize.rebuild import with_inputs
@@ -87,7 +88,7 @@ def _prune_union(node: UnionAll, needed: set[str]) -> UnionAll:
         kept = tuple(child.columns[i] for i in places)
         pruned = _prune(child, {c.name for c in kept})
         # A branch may carry more columns than asked (a filter's): bring it to the exact list.
-        items = tuple((c, Scalar.column(c.name)) for c in kept)
+        items = identity(kept)
         inputs.append(pruned if pruned.columns == kept else Project(pruned, items))
     return UnionAll(tuple(inputs), tuple(node.columns[i] for i in places))
 

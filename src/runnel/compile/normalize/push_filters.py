@@ -18,6 +18,7 @@ from runnel.algebra.nodes import (
     Window,
 )
 from runnel.algebra.scalar import Scalar
+from runnel.compile.normalize.flatten_joins import filtered_join
 from runnel.compile.normalize.rebuild import with_inputs
 
 
@@ -68,7 +69,7 @@ def _push_join(node: InnerJoin, above: tuple[Scalar, ...]) -> Node:
     for child in node.inputs:
         own, remaining = _split(remaining, {c.name for c in child.columns})
         inputs.append(_push(child, own))
-    return InnerJoin(tuple(inputs), remaining)
+    return filtered_join(tuple(inputs), remaining)
 
 
 def _push_semi(node: SemiJoin, above: tuple[Scalar, ...]) -> Node:

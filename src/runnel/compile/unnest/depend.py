@@ -28,6 +28,7 @@ from runnel.algebra.nodes import (
     TopK,
     UnionAll,
     Window,
+    identity,
 )
 from runnel.algebra.scalar import Scalar
 from runnel.compile.unnest.domain import Domain, same
@@ -100,7 +101,7 @@ class Depend:
         columns = tuple(c for c, _ in node.items)
         scalars = self._bound(tuple(s for _, s in node.items), keys)
         items = tuple(zip(columns, scalars, strict=True))
-        return Project(below, (*items, *_kept(keys))), keys
+        return Project(below, (*items, *identity(keys))), keys
 
     def _inner_join(self, node: InnerJoin) -> _Dependent:
         inputs: list[Node] = []
@@ -147,7 +148,7 @@ class Depend:
         left, keys = self.rows(node.left)
         right, other = self.rows(node.right)
         is_left = self.builder.fresh("boolean")
-        flagged = Project(left, (*_kept(left.columns), (is_left, Scalar.constant("TRUE"))))
+        flagged = Project(left, (*identity(left.columns), (is_left, Scalar.constant("TRUE"))))
         conjuncts = self._bound(node.conjuncts, keys) + same(keys, other)
         joined = OuterJoin(node.kind, flagged, right, conjuncts)
         chosen = tuple(
@@ -157,13 +158,13 @@ class Depend:
             )
             for a, b in zip(keys, other, strict=True)
         )
-        return Project(joined, (*_kept(node.columns), *chosen)), tuple(c for c, _ in chosen)
+        return Project(joined, (*identity(node.columns), *chosen)), tuple(c for c, _ in chosen)
 
     def _union(self, node: UnionAll) -> _Dependent:
         inputs = []
         for child in node.inputs:
             below, keys = self.rows(child)
-            inputs.append(Project(below, _kept((*child.columns, *keys))))
+            inputs.append(Project(below, identity((*child.columns, *keys))))
         keys = tuple(self.builder.fresh(k.type) for k in self.domain.node.columns)
         return UnionAll(tuple(inputs), (*node.columns, *keys)), keys
 
@@ -178,7 +179,7 @@ class Depend:
         values = tuple(
             (old.output, over_nothing(new)) for old, new in zip(node.calls, calls, strict=True)
         )
-        return Project(joined, (*_kept(own), *values)), own
+        return Project(joined, (*identity(own), *values)), own
 
     def _window(self, node: Window) -> _Dependent:
         below, keys = self.rows(node.input)
@@ -188,7 +189,3 @@ class Depend:
             for call, function in zip(node.calls, functions, strict=True)
         )
         return Window(below, (*node.partition, *(k.name for k in keys)), calls), keys
-
-
-def _kept(columns: tuple[Column, ...]) -> tuple[tuple[Column, Scalar], ...]:
-    return tuple((c, Scalar.column(c.name)) for c in columns)

@@ -25,6 +25,7 @@ from runnel.algebra.nodes import (
     SemiJoin,
     TopK,
     Window,
+    identity,
 )
 from runnel.algebra.scalar import Scalar
 from runnel.compile.unnest.first_rows import first_rows
@@ -137,7 +138,7 @@ def _project(below: Pulled, node: Project, outer: frozenset[str]) -> Pulled:
     )
     if not computed:
         return Pulled(below.node, below.conditions, values)
-    own = tuple((c, Scalar.column(c.name)) for c in below.node.columns)
+    own = identity(below.node.columns)
     values |= unchanged(c for c, _ in computed)
     return Pulled(Project(below.node, own + computed), below.conditions, values)
 
