@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 
+from runnel.compile.ddl import source_change
 from runnel.compile.reads import Mention, Reads, statement_reads
 from runnel.lake.frames import DataFrame
 from runnel.lake.views import view_text
@@ -12,6 +13,8 @@ from runnel.lake.writing import WriteMode
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode
 from runnel.refresh.keeper import SessionKeeper
+from runnel.refresh.retention import hold_back_vacuum
+from runnel.refresh.source_ddl import note_source_ddl, refuse_source_ddl
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.immediate import catch_up, following_writes
 
@@ -21,10 +24,15 @@ def run_statement(
     target: TableName | None,
 ) -> DataFrame:  # fmt: skip
     """Run a Spark statement."""
+    change = source_change(text)
+    if change is not None:
+        refuse_source_ddl(workspace, change)
     reads = _reads(workspace, text)
     freshen(workspace, keeper, reads.mentions)
     with nullcontext() if reads.is_query else following_writes(workspace):
-        frame = keeper.run(text, verb, target)
+        frame = keeper.run(hold_back_vacuum(workspace, text), verb, target)
+        if change is not None:
+            note_source_ddl(workspace, change)
     keeper.sync_if_open()
     return frame
 
