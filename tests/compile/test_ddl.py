@@ -12,6 +12,7 @@ from runnel.compile.vacuum import parse_vacuum
     ("text", "kind", "key", "columns"),
     [
         ("DROP TABLE orders", "table", "default.orders", None),
+        ("-- no longer used\n/* by\nanyone */ DROP TABLE orders", "table", "default.orders", None),
         ("drop table if exists s.orders;", "table", "s.orders", None),
         ("DROP VIEW IF EXISTS `my view`", "view", "default.my view", None),
         ("DROP SCHEMA s CASCADE", "schema", "s.*", None),

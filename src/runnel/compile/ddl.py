@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from runnel.compile.dialect import SparkSql
 from runnel.errors import UserError
@@ -16,6 +17,9 @@ _KINDS = {
     "TABLE": Taken.TABLE, "VIEW": Taken.VIEW, "SCHEMA": Taken.SCHEMA, "DATABASE": Taken.SCHEMA,
     "NAMESPACE": Taken.SCHEMA, "FUNCTION": Taken.FUNCTION,
 }  # fmt: skip
+
+
+_FIRST = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
 
 class _Plain(SparkSql):
@@ -30,7 +34,7 @@ _BETWEEN = ("OR", "REPLACE", "GLOBAL", "TEMPORARY", "TEMP")
 
 def source_change(text: str) -> SourceChange | None:
     """What the statement takes away; None when it takes nothing, or is something else."""
-    words = Words.of(text)
+    words = Words.of(text, "DROP", "CREATE", "REPLACE", "ALTER")
     if words is None:
         return None
     try:
@@ -55,7 +59,11 @@ class Words:
         self.position = 0
 
     @staticmethod
-    def of(text: str) -> Words | None:
+    def of(text: str, *beginnings: str) -> Words | None:
+        """None for a statement that begins otherwise, which may be long and is not looked at."""
+        match = _FIRST.match(text)
+        if match is None or match.group(1).upper() not in beginnings:
+            return None
         try:
             return Words(_Plain().tokenize(text))
         except SqlglotError:

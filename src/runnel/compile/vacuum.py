@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from runnel.compile.ddl import Words, is_quoted
 from runnel.errors import UserError
@@ -34,13 +34,14 @@ class Vacuum:
 
 def parse_vacuum(text: str) -> Vacuum | None:
     """None when it is another statement."""
-    words = Words.of(text)
+    words = Words.of(text, "VACUUM")
     if words is None or not words.accept("VACUUM"):
         return None
     token = words.peek()
     if token is None:
         return None
-    name, path = None, None
+    name: TableName | None = None
+    path: str | None = None
     if token.token_type is TokenType.STRING:
         path = words.take()
     else:
@@ -49,7 +50,7 @@ def parse_vacuum(text: str) -> Vacuum | None:
         except UserError:
             return None
         if name.schema.lower() == "delta":
-            name, path = None, name.name
+            path, name = name.name, None
     return _with_clauses(text, words, name, path)
 
 
