@@ -12,7 +12,12 @@ from deltalake import DeltaTable
 from guards.conftest import Bench
 from runnel.cli.checks import retention
 from runnel.lake.retention import parse_interval
-from runnel.refresh.retention import hold_back_vacuum, needed_versions, retention_risks
+from runnel.refresh.retention import (
+    hold_back_vacuum,
+    needed_versions,
+    retention_risks,
+    tell_risks,
+)
 
 WEEK = timedelta(weeks=1)
 
@@ -54,6 +59,22 @@ def test_a_risk_is_told_before_it_is_one(bench: Bench) -> None:
     assert "may remove now" in due.message
     both = retention_risks(bench.workspace, in_hours(29 * 24))
     assert [risk.by for risk in both] == ["VACUUM", "log clean-up"]
+
+
+def test_each_table_at_risk_is_told_of(bench: Bench) -> None:
+    bench.base("orders")
+    bench.stream("first", "orders")
+    bench.append("orders")
+    bench.stream("second", "orders")
+    bench.append("orders")
+    bench.stream("third", "orders")
+    told: dict[str, str] = {}
+
+    def emit(kind: str, table: object, message: str, **facts: object) -> None:
+        told[str(table)] = f"{kind} {facts.get('version', '')}"
+
+    tell_risks(bench.workspace, emit, "risk", "safe", in_hours(6 * 24))
+    assert told == {"first": "risk 0", "second": "risk 1", "third": "safe "}
 
 
 def test_the_tables_own_retention_counts(bench: Bench) -> None:

@@ -6,9 +6,10 @@ import logging
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from runnel.catalog import Questions, StreamTable
 from runnel.compile.vacuum import Vacuum, parse_vacuum
@@ -18,6 +19,7 @@ from runnel.lake.retention import needed_since, retention_of
 from runnel.model.tabular import duration
 from runnel.refresh.workspace import Workspace
 
+K = TypeVar("K")
 _log = logging.getLogger("runnel")
 _MARGIN = timedelta(hours=1)
 _NEAR = 0.75
@@ -64,22 +66,31 @@ class Risk:
 
 def needed_versions(catalog: Questions) -> tuple[Need, ...]:
     """For each base table the oldest version a frontier stands on; from the catalog alone."""
-    found: dict[tuple[str, str], list[tuple[int, str, StreamTable]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Need]] = defaultdict(list)
     for table in catalog.tables():
-        pins = table.frontier.pins if table.frontier else {}
-        for source in table.sources:
-            pin = pins.get(source.key)
-            if source.kind == "delta" and source.location and pin is not None:
-                place = (source.location, pin.identity)
-                found[place].append((pin.version, str(source.name), table))
-    return tuple(_oldest(*place, uses) for place, uses in sorted(found.items()))
+        for need in needs_of(table):
+            found[need.location, need.identity].append(need)
+    return tuple(_oldest(needs) for _, needs in sorted(found.items()))
 
 
-def retention_risks(workspace: Workspace, now: datetime | None = None) -> tuple[Risk, ...]:
+def needs_of(table: StreamTable) -> Iterator[Need]:
+    """What one table's frontier stands on."""
+    pins = table.frontier.pins if table.frontier else {}
+    for source in table.sources:
+        pin = pins.get(source.key)
+        if source.kind == "delta" and source.location and pin is not None:
+            yield Need(
+                str(source.name), source.location, pin.identity, pin.version, (str(table.name),)
+            )
+
+
+def retention_risks(
+    workspace: Workspace, now: datetime | None = None, needs: Iterable[Need] | None = None
+) -> tuple[Risk, ...]:
     """The versions still needed that VACUUM or log clean-up may remove, soon or already."""
     at = now or datetime.now(UTC)
     risks: list[Risk] = []
-    for need in needed_versions(workspace.catalog):
+    for need in needed_versions(workspace.catalog) if needs is None else needs:
         try:
             risks += _risks(workspace, need, at)
         except RunnelError:
@@ -103,10 +114,22 @@ def hold_back_vacuum(workspace: Workspace, text: str, now: datetime | None = Non
     return text
 
 
-def _oldest(location: str, identity: str, uses: list[tuple[int, str, StreamTable]]) -> Need:
-    version = min(used for used, _, _ in uses)
-    names = sorted(str(table.name) for used, _, table in uses if used == version)
-    return Need(uses[0][1], location, identity, version, tuple(names))
+def tell_risks(
+    workspace: Workspace, emit: Callable[..., None], risk: K, safe: K, now: datetime | None = None
+) -> None:
+    """Tell of each table at risk, and of each that is not, by alerts of these kinds."""
+    for table in workspace.catalog.tables():
+        found = retention_risks(workspace, now, needs_of(table))
+        for told in found:
+            emit(risk, table.name, told.message, **told.facts)
+        if not found:
+            emit(safe, table.name, "what it needs of its sources is safe")
+
+
+def _oldest(needs: list[Need]) -> Need:
+    version = min(need.version for need in needs)
+    names = {name for need in needs if need.version == version for name in need.tables}
+    return replace(needs[0], version=version, tables=tuple(sorted(names)))
 
 
 def _since(workspace: Workspace, need: Need) -> datetime | None:
