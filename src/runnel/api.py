@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from runnel import sql as statements
 from runnel.catalog import Definitions, Leases, Owner, StreamTable, open_catalog
+from runnel.compile.reads import Mention
 from runnel.errors import RunnelError, SystemFault, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import described
@@ -48,12 +49,14 @@ from runnel.refresh.lifecycle import (
     fresh_incarnation,
     redefine_table,
 )
+from runnel.refresh.modes import check_mode, check_query
 from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import seeing
 from runnel.schedule.alerting import AlertBook, C
 from runnel.schedule.order import check_no_cycle, downstream, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
+from runnel.schedule.running import freshen, run_statement, write_table
 
 _UNSET: Any = object()
 
@@ -159,6 +162,7 @@ class Lake(Closing):
             return self.status(target)
         mode = RefreshMode.parse(refresh_mode)
         when = Schedule.parse(schedule) if schedule is not None else None
+        check_mode(mode, when)
         self._keeper.sync()
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
         definition = self._define(target, wording.query, mode, wording.settings)
@@ -210,6 +214,7 @@ class Lake(Closing):
             if changes["state"] is not TableState.SUSPENDED:
                 changes |= {"consecutive_errors": 0, "last_error": None}
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
+        check_mode(mode, changes.get("schedule", table.schedule))
         if query is not None:
             self._keeper.sync()
             spoken = dialect or table.options.get("dialect", "spark")
@@ -218,7 +223,7 @@ class Lake(Closing):
             self._tell_state(table, changes)
             return self.status(table.name)
         if refresh_mode is not None:
-            _require_differentiable(mode, table)
+            check_query(mode, table)
             changes["mode"] = mode
         self._workspace.catalog.update_table(table.id, **changes)
         self._tell_state(table, changes)
@@ -293,11 +298,21 @@ class Lake(Closing):
         wait = self._workspace.settings.busy_wait_seconds
         return compact_table(self._workspace, self._find(name), wait)
 
+    @_interruptible
+    def write(
+        self, frame: DataFrame, table: str | TableName, *, mode: str = "append",
+        options: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """Write a frame to a base table; the IMMEDIATE tables below it follow before it returns."""
+        write_table(self._workspace, self._keeper, frame, _name(table), mode, options or {})
+
     # -- reading --------------------------------------------------------------------------------
 
     def table(self, name: str | TableName, *, epoch: int | None = None) -> DataFrame:
         """A stream table's contents (or a base table's), at the newest or an older epoch."""
         target = _name(name)
+        if epoch is None:
+            freshen(self._workspace, self._keeper, [Mention(target, is_free=False)])
         table = self._workspace.catalog.find(target.key)
         if table is None:
             self._keeper.sync()
@@ -317,7 +332,9 @@ class Lake(Closing):
         """Run a statement: STREAM TABLE statements here, everything else by Spark."""
         statement = statements.parse_statement(text)
         if isinstance(statement, statements.SparkStatement):
-            return self._keeper.run(statement.text, statement.verb, statement.target)
+            return run_statement(
+                self._workspace, self._keeper, statement.text, statement.verb, statement.target
+            )
         return self._run(statement)
 
     @overload
@@ -393,7 +410,7 @@ class Lake(Closing):
     ) -> Definition:
         with self._workspace.worker(settings, adaptive=True) as spark:
             definition = define(self._workspace, spark, query)
-        if mode is RefreshMode.DIFFERENTIAL and definition.refusal is not None:
+        if mode.is_strict and definition.refusal is not None:
             raise definition.refusal
         check_no_cycle(self._workspace.catalog.tables(), name.key, definition.sources)
         return definition
@@ -510,15 +527,6 @@ def _state(status: str | TableState, table: StreamTable) -> TableState:
     if wanted == "ACTIVE":
         return TableState.ACTIVE if table.epoch else TableState.UNINITIALIZED
     raise UserError(f"{status!r} is not a status", detail="expected ACTIVE or SUSPENDED")
-
-
-def _require_differentiable(mode: RefreshMode, table: StreamTable) -> None:
-    if mode is RefreshMode.DIFFERENTIAL and table.not_differential:
-        raise UserError(
-            f"{table.name} cannot be refreshed differentially",
-            detail=table.not_differential,
-            hint="keep AUTO or FULL, or change the query",
-        )
 
 
 def _boolean(name: str, text: str) -> bool:

@@ -103,6 +103,15 @@ class Busy(SystemFault):
     code = "BUSY"
 
 
+class ImmediateRefreshFailed(RunnelError):
+    """An IMMEDIATE table could not follow a write, or not before a read; the cause is attached.
+
+    After a write, doing the same again would write twice: the write itself is committed.
+    """
+
+    code = "IMMEDIATE_REFRESH_FAILED"
+
+
 class InternalFault(RunnelError):
     """An invariant of Runnel itself does not hold; the old contents were kept."""
 

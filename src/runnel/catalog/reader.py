@@ -29,7 +29,7 @@ from runnel.catalog.schema import (
 )
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
-from runnel.model.refresh import Outcome, RefreshAction
+from runnel.model.refresh import Outcome, RefreshAction, RefreshMode
 
 
 class Reader(Closing):
@@ -48,6 +48,11 @@ class Reader(Closing):
     def find(self, key: str) -> StreamTable | None:
         """The stream table with this `TableName.key`."""
         return next(iter(self._tables(stream_tables.c.key == key)), None)
+
+    def keys_of_mode(self, mode: RefreshMode) -> frozenset[str]:
+        """The keys of the stream tables with a refresh mode."""
+        query = sa.select(stream_tables.c.key).where(stream_tables.c.mode == mode.value)
+        return frozenset(row["key"] for row in self._rows(query))
 
     def get(self, table_id: str) -> StreamTable | None:
         return next(iter(self._tables(stream_tables.c.id == table_id)), None)

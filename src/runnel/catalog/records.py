@@ -17,7 +17,11 @@ from runnel.model.views import Resolution, View
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table a query reads; `key` is how frontiers name it."""
+    """One table a query reads; `key` is how frontiers name it.
+
+    `columns` are those the query uses, `known` all that the table had when the query was defined
+    (empty: not recorded): what is added later is not in the query's sight.
+    """
 
     key: str
     kind: Literal["delta", "stream"]
@@ -25,6 +29,7 @@ class Source:
     location: str | None
     table_id: str | None
     columns: tuple[str, ...]
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

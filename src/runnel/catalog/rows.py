@@ -72,18 +72,23 @@ def source_to_row(table_id: str, position: int, source: Source) -> dict[str, Any
         "name": source.name.name,
         "location": source.location,
         "source_id": source.table_id,
-        "columns": list(source.columns),
+        "columns": {"used": list(source.columns), "known": list(source.known)},
     }
 
 
 def source_from_row(row: Row) -> Source:
+    columns = row["columns"]
+    if isinstance(columns, list):
+        # From before all columns were recorded.
+        columns = {"used": columns, "known": []}
     return Source(
         key=row["source_key"],
         kind=row["kind"],
         name=_name(row),
         location=row["location"],
         table_id=row["source_id"],
-        columns=tuple(row["columns"]),
+        columns=tuple(columns["used"]),
+        known=tuple(columns["known"]),
     )
 
 

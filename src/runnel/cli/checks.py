@@ -16,6 +16,7 @@ from runnel.model.refresh import Outcome
 from runnel.model.tabular import Record
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
+from runnel.refresh.retention import retention_risks
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import seeing
 
@@ -100,6 +101,16 @@ def definitions(workspace: Workspace) -> Finding:
     )  # fmt: skip
 
 
+def retention(workspace: Workspace) -> Finding:
+    """Versions of sources that are still needed and may soon be removed."""
+    found = [risk.message for risk in retention_risks(workspace)]
+    return _finding(
+        "retention", "warning", found, "what the tables still need of their sources is safe", "{}",
+        "runnel refresh, or a longer delta.deletedFileRetentionDuration / "
+        "delta.logRetentionDuration",
+    )  # fmt: skip
+
+
 def leftovers(workspace: Workspace) -> Finding:
     """Folders that a killed create, alter or drop left behind."""
     found = [str(workspace.traces_path / name) for name in orphans(workspace)]
@@ -159,7 +170,7 @@ def reinitialize(workspace: Workspace) -> Finding:
 
 
 LAKE: tuple[Check, ...] = (
-    definitions, stored_tables, sources, leftovers, attempts, leases, errors, staleness,
+    definitions, stored_tables, sources, retention, leftovers, attempts, leases, errors, staleness,
     reinitialize,
 )  # fmt: skip
 

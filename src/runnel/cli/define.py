@@ -28,7 +28,7 @@ ScheduleOption = Annotated[
     typer.Option("--schedule", "-s", help="How stale it may be: 30s, 5m, 1h30m.", metavar="TIME"),
 ]
 ModeOption = Annotated[
-    str | None, typer.Option("--refresh-mode", "-m", help="AUTO, DIFFERENTIAL or FULL.")
+    str | None, typer.Option("--refresh-mode", "-m", help="AUTO, DIFFERENTIAL, FULL or IMMEDIATE.")
 ]
 DialectOption = Annotated[
     str | None, typer.Option("--dialect", help="What the query is written in: spark, postgres.")

@@ -40,7 +40,7 @@ def table_references(query: str, schema: str = "default") -> tuple[TableReferenc
             is_qualified=bool(table.db),
             catalog=table.catalog,
         )
-        for table in _tables(tree)
+        for table in named_tables(tree)
     )
 
 
@@ -117,7 +117,8 @@ def _first(table: exp.Table) -> exp.Identifier:
     return table.this  # type: ignore[no-any-return]
 
 
-def _tables(tree: exp.Expr) -> Iterator[exp.Table]:
+def named_tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The tables in a tree that have a name and are no CTE of it."""
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not _is_cte(table):
             yield table

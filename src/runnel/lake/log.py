@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from runnel.errors import SourceError
+from runnel.errors import SourceError, SystemFault
 
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
 _NUM_RECORDS = re.compile(r'"numRecords":\s*(\d+)')
@@ -66,6 +66,8 @@ class FileAction:
     data_change: bool
     deleted_rows: int = 0
     """Rows its deletion vector hides."""
+    deleted_ms: int = 0
+    """When it was removed, by which VACUUM counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +155,10 @@ class DeltaLog:
     def _list_latest(self) -> tuple[int, tuple[int, int]]:
         try:
             names = os.listdir(f"{self.path}/_delta_log")
-        except OSError:
+        except FileNotFoundError:
             raise _missing(self.path) from None
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
         versions = [
             int(match.group(1)) for name in names if (match := _COMMIT_FILE.fullmatch(name))
         ]
@@ -168,6 +172,12 @@ class DeltaLog:
             return DeltaTable(self.path, version=version)
         except TableNotFoundError:
             raise _missing(self.path) from None
+        except FileNotFoundError as error:
+            raise HistoryLost(
+                f"version {version} of {self.path} cannot be read", detail=str(error)
+            ) from error
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
         except DeltaError as error:
             if version is None:
                 raise SourceError(
@@ -216,6 +226,12 @@ class DeltaLog:
             raise HistoryLost(
                 f"commit {version} of {self.path} is gone", detail="the log was cleaned up"
             ) from None
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        except ValueError as error:
+            raise SourceError(
+                f"commit {version} of {self.path} is damaged", detail=str(error)
+            ) from error
         return self._commit(version, actions)
 
     def _commit(self, version: int, actions: list[dict[str, Any]]) -> Commit:
@@ -245,6 +261,7 @@ class DeltaLog:
             rows=int(rows.group(1)) if rows else None,
             data_change=bool(action.get("dataChange", True)),
             deleted_rows=int((action.get("deletionVector") or {}).get("cardinality", 0)),
+            deleted_ms=int(action.get("deletionTimestamp") or 0),
         )
 
     def _absolute(self, path: str) -> str:
@@ -271,6 +288,14 @@ def _keep(cache: OrderedDict[int, _T], version: int, value: _T, limit: int) -> N
 def _local_path(path: str) -> str:
     plain = unquote(urlsplit(path).path) if path.startswith("file:") else path
     return str(Path(plain).absolute())
+
+
+def _unreadable(path: str, error: OSError) -> SystemFault:
+    return SystemFault(
+        f"the table at {path} cannot be read",
+        detail=error.strerror or str(error),
+        hint="check the permissions, the disk and the mount of its folder",
+    )
 
 
 def _missing(path: str) -> SourceError:

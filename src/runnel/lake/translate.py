@@ -28,6 +28,27 @@ _LOST_FILES = (
     "DELTA_CHANGE_DATA_FILE_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST",
     "DELTA_MISSING_CHANGE_DATA", "CANNOT_READ_FILE_FOOTER",
 )  # fmt: skip
+# What the machine ran out of: signs of it in any error, what happened, and what helps.
+_SHORTAGES = (
+    (
+        ("No space left on device", "ENOSPC", "Disk quota exceeded", "os error 28"),
+        "the disk is full",
+        "free some space where the lake and Spark's temporary files lie, and try again",
+    ),
+    (
+        ("OutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY", "GC overhead limit exceeded",
+         "Not enough memory to build and broadcast", "Container killed by YARN",
+         "OOMKilled", "Cannot allocate memory", "os error 12"),
+        "Spark ran out of memory",
+        'give it more: spark_conf={"spark.driver.memory": "8g"} of connect, or less work at a time',
+    ),
+    (
+        ("Answer from Java side is empty", "Py4JNetworkError", "Error while obtaining a new "
+         "communication channel", "ConnectionRefusedError"),
+        "the Spark process has ended",
+        "open the lake again; _runnel/spark.log may say why it ended",
+    ),
+)  # fmt: skip
 _HINTS = {
     "DIVIDE_BY_ZERO": "use try_divide, or filter out the rows with a zero divisor",
     "ARITHMETIC_OVERFLOW": "cast to a wider type, or use try_add, try_subtract or try_multiply",
@@ -49,9 +70,22 @@ def translate(error: Exception) -> RunnelError:
     text = str(error)
     if NEGATIVE_TOTAL in text:
         return InternalFault("a stored row has a negative total weight", hint="rebuild the table")
+    if (shortage := _shortage(error, text)) is not None:
+        return shortage
     condition, message = _condition_and_message(error, text)
     kind = _kind(error, condition, text)
     return kind(message, detail=_detail(condition, text), hint=_hint(condition))
+
+
+def _shortage(error: Exception, text: str) -> SystemFault | None:
+    """What the query is not to blame for; the statement quoted in the text is left out."""
+    told = f"{type(error).__name__}: {_CONTEXT.sub('', text)}"
+    for signs, what, hint in _SHORTAGES:
+        sign = next((sign for sign in signs if sign in told), None)
+        if sign is not None:
+            line = next(line for line in told.splitlines() if sign in line)
+            return SystemFault(what, detail=line.strip()[:300], hint=hint)
+    return None
 
 
 def _kind(error: Exception, condition: str | None, text: str) -> type[RunnelError]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -60,6 +61,18 @@ def stamp_of(spark: SparkSession, view: View) -> str | None:
     if facts is None or (is_local and facts and not _is_temporary(facts)):
         return None
     return _stamp(facts) if facts else NOT_A_VIEW
+
+
+def view_text(spark: SparkSession, name: TableName, is_free: bool) -> tuple[str, str] | None:
+    """The text of whatever view has a name, and the schema it looks for names in. No job is run.
+
+    `is_free`: a temporary view of that name comes first.
+    """
+    facts = _describe(spark, _place(name, is_free)) or {}
+    text = facts.get("view_text")
+    with contextlib.suppress(InvalidQuery):
+        return (str(text), _schema(name, facts)) if text else None
+    return None
 
 
 def is_lasting(spark: SparkSession) -> bool:

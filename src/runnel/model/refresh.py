@@ -13,6 +13,12 @@ class RefreshMode(StrEnum):
     AUTO = "AUTO"
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
+    IMMEDIATE = "IMMEDIATE"
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether only a query will do that can be maintained differentially."""
+        return self in (RefreshMode.DIFFERENTIAL, RefreshMode.IMMEDIATE)
 
     @staticmethod
     def parse(text: str | RefreshMode) -> RefreshMode:

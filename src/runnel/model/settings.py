@@ -62,6 +62,10 @@ class Settings:
         default=30.0,
         metadata={"doc": "how long alerts are listed; what still lasts is kept"},
     )
+    block_source_ddl: bool = field(
+        default=False,
+        metadata={"doc": "refuse DDL through the lake that takes away what a stream table reads"},
+    )
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @staticmethod
@@ -104,10 +108,15 @@ def _layers(
     return [("runnel.toml", from_file), ("environment", from_environ), ("argument", arguments)]
 
 
+_BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
+
+
 def _convert(name: str, value: Any, type_: type, origin: str) -> Any:
     try:
+        if type_ is bool:
+            return _BOOLEANS[str(value).lower()]
         return type_(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, KeyError):
         raise UserError(
             f"{name} = {value!r} ({origin}) is not valid", detail=f"expected {type_.__name__}"
         ) from None

@@ -129,8 +129,12 @@ def _attempt(
 
 
 def _require_pins(table: StreamTable, frontier: Frontier, sources: Sequence[Source]) -> None:
-    """A view may have been redefined since the pass began, and read other tables now."""
-    if any(source.key not in frontier.pins for source in sources):
+    """A view or a name may have come to stand for other tables since the pass began."""
+    places = {source.key: source.location for source in table.sources}
+    if any(
+        source.key not in frontier.pins or places.get(source.key, "") != source.location
+        for source in sources
+    ):
         raise SourceError(
             f"the query of {table.name} reads other tables since this refresh began",
             hint="refresh again",

@@ -85,9 +85,17 @@ def pinned_table(bound: Binding, source: Source, pin: Pin) -> DataFrame:
     """A Delta table at a pin."""
     log = bound.workspace.log(source.location or "")
     key = (f"{log.path}@{pin.identity}", pin.version)
-    return bound.workspace.frame(
+    frame = bound.workspace.frame(
         bound.spark, key, lambda: read_version(bound.spark, log, pin.version)
     )
+    names = in_sight(source, frame.columns)
+    return frame if names == frame.columns else frame.select(*map(quote, names))
+
+
+def in_sight(source: Source, names: list[str]) -> list[str]:
+    """Those of a table's columns that a stored query sees: not what was added since."""
+    now = {name.lower(): name for name in names}
+    return [now[name.lower()] for name in source.known if name.lower() in now] or names
 
 
 def bind_change(bound: Binding, window: Window) -> None:
@@ -103,6 +111,7 @@ def bind_change(bound: Binding, window: Window) -> None:
     else:
         log = bound.workspace.log(source.location or "")
         names = [c.name for c in columns_of(log.snapshot(window.new.version))]
+        names = in_sight(source, names)
         frame = read_changes(
             bound.spark, log, window.old.version, window.new.version, source.columns,
             weight_of(names),

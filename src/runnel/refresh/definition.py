@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
@@ -65,7 +66,7 @@ def define(
 ) -> Definition:
     """Check a query against the sources as they are now; `table` is the one that has it already."""
     refuse(parse(query))
-    found = _Found(workspace)
+    found = _Found(workspace, {s.key: s.known for s in table.sources} if table else {})
     inlined = inline_views(
         query,
         ViewFinder.of(workspace, table),
@@ -95,13 +96,13 @@ def define(
         _refuse_recursive_union(text, refusal)
         reason = f"the query asks for the current time ({calls[0]})" if calls else refusal.primary
         full = tuple(
-            _with_columns(s, tuple(c.name for c in x.columns))
+            replace(s, columns=tuple(c.name for c in x.columns))
             for s, x in zip(sources, schemas, strict=True)
         )
         return Definition(query, full, columns, None, reason, refusal, resolution)
 
     used = compiled.used_columns
-    sources = tuple(_with_columns(s, used[s.key]) for s in sources)
+    sources = tuple(replace(s, columns=used[s.key]) for s in sources)
     return Definition(query, sources, columns, compiled, None, resolution=resolution)
 
 
@@ -143,6 +144,7 @@ class _Found:
     """The sources of a query and of the views in it, each looked up once."""
 
     workspace: Workspace
+    recorded: Mapping[str, tuple[str, ...]]
     known: dict[str, tuple[Source, SourceSchema]] = field(default_factory=dict)
 
     def sources(self, text: str) -> tuple[Source, ...]:
@@ -154,7 +156,10 @@ class _Found:
     def _find(self, name: TableName) -> tuple[Source, SourceSchema]:
         if name.key not in self.known:
             source = _find_source(self.workspace, name)
-            self.known[name.key] = source, _schema(self.workspace, source)
+            source = replace(source, known=self.recorded.get(name.key, ()))
+            schema = _schema(self.workspace, source)
+            names = tuple(column.name for column in schema.columns)
+            self.known[name.key] = replace(source, known=names), schema
         return self.known[name.key]
 
 
@@ -176,9 +181,17 @@ def _schema(workspace: Workspace, source: Source) -> SourceSchema:
         table = workspace.upstream(source)
         if table is None:
             raise NotFound(f"stream table {source.name} does not exist")
-        return SourceSchema(source.key, "trace", table.layout.columns)
+        return SourceSchema(source.key, "trace", _in_sight(source, table.layout.columns))
     log = workspace.log(source.location or "")
-    return SourceSchema(source.key, "delta", columns_of(log.snapshot(log.latest_version())))
+    columns = columns_of(log.snapshot(log.latest_version()))
+    return SourceSchema(source.key, "delta", _in_sight(source, columns))
+
+
+def _in_sight(source: Source, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Those that were there when the query was defined, in the order they had."""
+    now = {column.name.lower(): column for column in columns}
+    known = [now[name.lower()] for name in source.known if name.lower() in now]
+    return tuple(known) or columns
 
 
 def _compile(
@@ -206,7 +219,3 @@ def _check_types(compiled: CompiledQuery, columns: tuple[Column, ...]) -> None:
         raise NotDifferentiable(
             "this query's mix of types", detail=f"compiled {ours}, Spark says {columns}"
         )
-
-
-def _with_columns(source: Source, columns: tuple[str, ...]) -> Source:
-    return Source(source.key, source.kind, source.name, source.location, source.table_id, columns)

@@ -13,8 +13,8 @@ from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
 from runnel.model.columns import WEIGHT
 from runnel.model.frontier import Frontier
-from runnel.model.names import TableName
-from runnel.refresh.bind import Binding, bind_new, pinned_table, shown, upstream_of
+from runnel.model.names import TableName, quote
+from runnel.refresh.bind import Binding, bind_new, in_sight, pinned_table, shown, upstream_of
 from runnel.refresh.definition import compiled_query
 from runnel.refresh.rounds import fill, run_steps
 
@@ -54,6 +54,7 @@ def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
         if source.kind == "stream":
             upstream = upstream_of(bound.workspace, source, pin)
             frame = bound.workspace.trace(upstream).readout(bound.spark, pin.version)
+            frame = frame.select(*map(quote, in_sight(source, frame.columns)))
         else:
             frame = pinned_table(bound, source, pin)
         bound.view(f"plain:{source.key}", frame)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from runnel.catalog import StreamTable, Writer
 from runnel.errors import RunnelError, UserError
@@ -21,9 +22,11 @@ from runnel.lake.names import (
 )
 from runnel.lake.session import Session, open_session, translate
 from runnel.lake.trace import Trace
+from runnel.lake.writing import WriteMode, write_frame
 from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
 
+_T = TypeVar("_T")
 _FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
 
 
@@ -106,17 +109,22 @@ class SessionKeeper:
         self.sync()
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
-        try:
-            frame = spark.sql(text)
-        except RunnelError:
-            raise
-        except Exception as error:
-            raise translate(error) from error
+        frame = _told(lambda: spark.sql(text))
         if target is not None and verb in ("create", "drop"):
             if verb == "drop" and self._given is None:
                 remove_folder(self._folder / "warehouse", target)
             self._note_external(spark, target)
         return frame
+
+    def write(
+        self, frame: DataFrame, target: TableName, mode: WriteMode, options: Mapping[str, str]
+    ) -> None:
+        """Write a frame to a table, which is created when it is not there."""
+        spark = self.open()
+        self.sync()
+        self._refuse_stream_table("write", target)
+        if _told(lambda: write_frame(spark, frame, target, mode, options)):
+            self._note_external(spark, target)
 
     def _start(self) -> Session:
         if self._given is None:
@@ -171,6 +179,16 @@ class SessionKeeper:
         elif info.kind is TableKind.MISSING and target.key in self._external:
             self._catalog.forget_base_table(target)
             self._external.pop(target.key, None)
+
+
+def _told(work: Callable[[], _T]) -> _T:
+    """Do something of Spark's, with its errors told as ours."""
+    try:
+        return work()
+    except RunnelError:
+        raise
+    except Exception as error:
+        raise translate(error) from error
 
 
 def _state(table: StreamTable) -> tuple[str, int]:

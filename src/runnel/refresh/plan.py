@@ -67,8 +67,8 @@ def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshA
         return RefreshAction.FULL, "refresh mode is FULL"
     if table.not_differential:
         return RefreshAction.FULL, table.not_differential
-    if table.mode is RefreshMode.DIFFERENTIAL:
-        return RefreshAction.DIFFERENTIAL, "refresh mode is DIFFERENTIAL"
+    if table.mode.is_strict:
+        return RefreshAction.DIFFERENTIAL, f"refresh mode is {table.mode}"
     return None, ""
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import NotDifferentiable, RunnelError, SourceError
-from runnel.model.refresh import RefreshMode
 from runnel.refresh.definition import Definition, define
 from runnel.refresh.workspace import Workspace
 
@@ -36,7 +35,7 @@ def rebuild_definition(
         ) from error
     if definition.layout != table.layout:
         raise _other_columns(table, definition)
-    if table.mode is RefreshMode.DIFFERENTIAL and definition.refusal is not None:
+    if table.mode.is_strict and definition.refusal is not None:
         raise _no_longer_differential(table, definition.refusal)
     accept(definition.sources)
     renewed = replace(

@@ -40,8 +40,15 @@ def pin_source(workspace: Workspace, source: Source) -> Pin:
             )
         return Pin("trace", table.incarnation, table.epoch)
     log = workspace.log(source.location or "")
-    version = log.latest_version()
-    return Pin("delta", log.table_id(version), version)
+    try:
+        version = log.latest_version()
+        return Pin("delta", log.table_id(version), version)
+    except SourceError as error:
+        raise SourceError(
+            f"{source.name}, which is read, cannot be found or read",
+            detail=error.primary if error.detail is None else f"{error.primary}: {error.detail}",
+            hint="bring it back, or drop or redefine the tables that read it",
+        ) from error
 
 
 def window_of(workspace: Workspace, table: StreamTable, source: Source, new: Pin) -> Window:

@@ -9,7 +9,7 @@ from runnel.catalog import Source, StreamTable
 from runnel.errors import RunnelError
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
-from runnel.refresh.attempt import refresh_table
+from runnel.refresh.attempt import note_failure, refresh_table
 from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
@@ -70,7 +70,11 @@ def _held_up(table: StreamTable, upstream: StreamTable) -> RefreshResult:
 
 
 def _refresh(workspace: Workspace, table: StreamTable, pins: Pins) -> RefreshResult:
-    result = refresh_table(workspace, table.id, pins.frontier(table.sources))
+    try:
+        frontier = pins.frontier(table.sources)
+    except RunnelError as error:
+        raise note_failure(workspace, table, error) from error
+    result = refresh_table(workspace, table.id, frontier)
     after = workspace.catalog.get(table.id)
     if after is not None and after.state is not TableState.UNINITIALIZED:
         epoch = result.epoch if result.epoch is not None else after.epoch

@@ -1,4 +1,4 @@
-"""Before a pass: tables whose views were redefined get the definition that their query has now.
+"""Before a pass: tables whose views or sources became others get the definition they have now.
 
 Their sources may be others then, so it comes before the order and the pins of the pass.
 """
@@ -16,6 +16,7 @@ from runnel.model.refresh import TableState
 from runnel.refresh.attempt import lease_of, note_failure, recover
 from runnel.refresh.pins import Pins
 from runnel.refresh.reinitialize import rebuild_definition
+from runnel.refresh.source_ddl import moved_source
 from runnel.refresh.views import redefined_view
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import check_no_cycle, refresh_order
@@ -25,12 +26,13 @@ def renew_views(
     workspace: Workspace, tables: dict[str, StreamTable], targets: set[str] | None, pins: Pins
 ) -> dict[str, RunnelError]:
     """Renew the tables of a pass where needed, in place; the errors of those that do not fit."""
-    if not any(table.views for table in tables.values()):
+    if not any(table.views or table.reinitialize for table in tables.values()):
         return {}
     wanted = [tables[key] for key in refresh_order(tables.values(), targets)]
-    watched = [t for t in wanted if t.views and t.state is not TableState.SUSPENDED]
+    failed = _renew_moved(workspace, tables, wanted)
+    current = [tables[table.name.key] for table in wanted if table.name.key not in failed]
+    watched = [t for t in current if t.views and t.state is not TableState.SUSPENDED]
     spark = _spark(workspace, wanted, pins) if watched else None
-    failed: dict[str, RunnelError] = {}
     stamps: dict[str, str | None] = {}
     for table in watched:
         if spark is not None:
@@ -38,6 +40,22 @@ def renew_views(
                 tables[table.name.key] = _renewed(workspace, spark, table, stamps)
             except Exception as error:
                 failed[table.name.key] = _noted(workspace, table, translate(error))
+    return failed
+
+
+def _renew_moved(
+    workspace: Workspace, tables: dict[str, StreamTable], wanted: Iterable[StreamTable]
+) -> dict[str, RunnelError]:
+    """Those that must start over, and one of whose sources is to be found somewhere else."""
+    failed: dict[str, RunnelError] = {}
+    for table in wanted:
+        if not table.reinitialize or table.state is TableState.SUSPENDED:
+            continue
+        try:
+            if moved_source(workspace, table) is not None:
+                tables[table.name.key] = _rebuilt(workspace, table, table.reinitialize)
+        except Exception as error:
+            failed[table.name.key] = _noted(workspace, table, translate(error))
     return failed
 
 
@@ -63,16 +81,19 @@ def _renewed(
     workspace: Workspace, spark: SparkSession, table: StreamTable, stamps: dict[str, str | None]
 ) -> StreamTable:
     view = redefined_view(workspace, spark, table, stamps)
-    if view is None:
-        return table
+    return table if view is None else _rebuilt(workspace, table, f"view {view.name} was redefined")
+
+
+def _rebuilt(workspace: Workspace, table: StreamTable, reason: str) -> StreamTable:
     wait = workspace.settings.busy_wait_seconds
     with workspace.leases.hold(lease_of(table.id), wait=wait):
         current = workspace.catalog.get(table.id)
-        if current is None or current.resolution != table.resolution:
+        if current is None or (current.resolution, current.sources) != (
+            table.resolution, table.sources
+        ):  # fmt: skip
             return current or table
         # An epoch that the catalog does not know yet has the old definition: it comes first.
         current = recover(workspace, current)
-        reason = f"view {view.name} was redefined"
         others = partial(check_no_cycle, workspace.catalog.tables(), table.name.key)
         return rebuild_definition(workspace, current, reason, others)
 

@@ -1,0 +1,151 @@
+"""IMMEDIATE tables: brought up to date by a write to what they read, and before they are read.
+
+What was written is not guessed from a statement: the versions of the base tables before and after
+it tell. So every way of writing is seen, and a statement that writes nothing costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from runnel.catalog import Source, StreamTable
+from runnel.errors import ImmediateRefreshFailed, RunnelError
+from runnel.model.frontier import Pin
+from runnel.model.refresh import RefreshMode, TableState
+from runnel.refresh.views import redefined_view
+from runnel.refresh.windows import pin_source
+from runnel.refresh.workspace import Workspace
+from runnel.schedule.order import downstream, refresh_order
+from runnel.schedule.passes import refresh_pass
+
+Tables = Mapping[str, StreamTable]
+
+
+@contextmanager
+def following_writes(workspace: Workspace) -> Iterator[None]:
+    """Let the IMMEDIATE tables below follow what is written inside the block."""
+    watched = _watched(workspace)
+    before = _versions(workspace, watched)
+    yield
+    if watched:
+        now = _versions(workspace, watched)
+        moved = {place for place, version in now.items() if version != before[place]}
+        # A table that is gone has nothing to follow; reading what stands on it will tell.
+        _follow(workspace, {place for place in moved if now[place] is not None})
+
+
+def catch_up(workspace: Workspace, keys: Iterable[str]) -> bool:
+    """Bring the IMMEDIATE ones among these tables up to date; False when they all were."""
+    tables = _tables(workspace)
+    behind = {key for key in keys if key in tables and _is_behind(workspace, tables, key)}
+    if not behind:
+        return False
+    try:
+        refresh_pass(workspace, behind)
+    except RunnelError as error:
+        raise _not_read(_names(tables, behind), error) from error
+    return True
+
+
+def _watched(workspace: Workspace) -> dict[str, Source]:
+    """The base tables that IMMEDIATE tables stand on, by location."""
+    keys = workspace.catalog.keys_of_mode(RefreshMode.IMMEDIATE)
+    if not keys:
+        return {}
+    tables = _tables(workspace)
+    return {
+        source.location: source
+        for key in refresh_order(tables.values(), set(keys))
+        for source in tables[key].sources
+        if source.kind == "delta" and source.location
+    }
+
+
+def _versions(workspace: Workspace, watched: Iterable[str]) -> dict[str, int | None]:
+    return {location: _version(workspace, location) for location in watched}
+
+
+def _version(workspace: Workspace, location: str) -> int | None:
+    try:
+        return workspace.log(location).latest_version()
+    except RunnelError:
+        return None
+
+
+def _follow(workspace: Workspace, moved: set[str]) -> None:
+    tables = _tables(workspace)
+    readers = {
+        key for key, t in tables.items() if any(source.location in moved for source in t.sources)
+    }
+    below = readers.union(*(downstream(tables.values(), key) for key in readers))
+    targets = {key for key in below if _follows_writes(tables[key])}
+    if not targets:
+        return
+    written = {s.name for t in tables.values() for s in t.sources if s.location in moved}
+    try:
+        refresh_pass(workspace, targets)
+    except RunnelError as error:
+        shown = ", ".join(sorted(map(str, written)))
+        raise _not_followed(shown, _names(tables, targets), error) from error
+
+
+def _follows_writes(table: StreamTable) -> bool:
+    return table.mode is RefreshMode.IMMEDIATE and table.state is TableState.ACTIVE
+
+
+def _is_behind(workspace: Workspace, tables: Tables, key: str) -> bool:
+    """Whether an IMMEDIATE table, or something above it, is not where its sources are."""
+    table = tables[key]
+    if table.mode is not RefreshMode.IMMEDIATE or table.state is TableState.SUSPENDED:
+        return False
+    above = [tables[k] for k in refresh_order(tables.values(), {key})]
+    try:
+        return any(_has_moved(workspace, tables, t) for t in above)
+    except RunnelError:
+        return True
+
+
+def _has_moved(workspace: Workspace, tables: Tables, table: StreamTable) -> bool:
+    if table.state is TableState.SUSPENDED:
+        return False
+    if table.frontier is None or table.reinitialize:
+        return True
+    pins = table.frontier.pins
+    if any(_pin(workspace, tables, s) != pins.get(s.key) for s in table.sources):
+        return True
+    spark = workspace.present_spark() if table.views else None
+    return spark is not None and redefined_view(workspace, spark, table, {}) is not None
+
+
+def _pin(workspace: Workspace, tables: Tables, source: Source) -> Pin:
+    if source.kind == "stream" and (table := tables.get(source.key)) is not None:
+        return Pin("trace", table.incarnation, table.epoch)
+    return pin_source(workspace, source)
+
+
+def _tables(workspace: Workspace) -> Tables:
+    return {table.name.key: table for table in workspace.catalog.tables()}
+
+
+def _names(tables: Tables, keys: Iterable[str]) -> str:
+    return ", ".join(str(tables[key].name) for key in sorted(keys))
+
+
+def _not_followed(written: str, names: str, error: RunnelError) -> ImmediateRefreshFailed:
+    return ImmediateRefreshFailed(
+        f"{written} was written, but not every IMMEDIATE table below it could follow: {names}",
+        detail=f"the write is committed; the refresh failed: {error.primary}",
+        hint="do not write again: mend the cause, the table follows when it is next read or "
+        "refreshed",
+    )
+
+
+def _not_read(names: str, error: RunnelError) -> ImmediateRefreshFailed:
+    failed = ImmediateRefreshFailed(
+        f"{names} could not be brought up to date before being read",
+        detail=f"the refresh failed: {error.primary}",
+        hint=error.hint or "SUSPEND it to read what it holds",
+    )
+    failed.retryable = error.retryable
+    return failed

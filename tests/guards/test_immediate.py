@@ -1,0 +1,107 @@
+"""Which IMMEDIATE tables a write concerns, and which are behind when they are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from guards.conftest import Bench
+from runnel.errors import ImmediateRefreshFailed, QueryFailed
+from runnel.model.refresh import RefreshMode, TableState
+from runnel.schedule import immediate
+from runnel.schedule.immediate import catch_up, following_writes
+
+NOW = RefreshMode.IMMEDIATE
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """What would have been refreshed."""
+    asked: list[set[str]] = []
+    monkeypatch.setattr(immediate, "refresh_pass", lambda workspace, keys: asked.append(keys))
+    return asked
+
+
+def test_a_write_is_followed_through_other_stream_tables(
+    bench: Bench, passes: list[set[str]]
+) -> None:
+    bench.base("orders"), bench.base("other")
+    bench.stream("between", "orders")
+    bench.stream("below", "between", mode=NOW)
+    bench.stream("direct", "orders", mode=NOW)
+    bench.stream("late", "orders")
+    bench.stream("elsewhere", "other", mode=NOW)
+    with following_writes(bench.workspace):
+        bench.append("orders")
+    assert passes == [{"default.below", "default.direct"}]
+
+
+def test_what_writes_nothing_refreshes_nothing(bench: Bench, passes: list[set[str]]) -> None:
+    bench.base("orders")
+    bench.stream("direct", "orders", mode=NOW)
+    bench.append("orders")
+    with following_writes(bench.workspace):
+        pass
+    assert passes == []
+
+
+def test_suspended_and_unfilled_tables_do_not_follow(bench: Bench, passes: list[set[str]]) -> None:
+    bench.base("orders")
+    bench.stream("resting", "orders", mode=NOW, state=TableState.SUSPENDED)
+    bench.stream("new", "orders", mode=NOW, state=TableState.UNINITIALIZED, frontier=None, epoch=0)
+    with following_writes(bench.workspace):
+        bench.append("orders")
+    assert passes == []
+
+
+def test_a_failing_refresh_says_that_the_write_stays(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(workspace: object, keys: set[str]) -> None:
+        raise QueryFailed("division by zero")
+
+    monkeypatch.setattr(immediate, "refresh_pass", fail)
+    bench.base("orders")
+    bench.stream("direct", "orders", mode=NOW)
+    with (
+        pytest.raises(ImmediateRefreshFailed, match="orders was written") as caught,
+        following_writes(bench.workspace),
+    ):
+        bench.append("orders")
+    assert "the write is committed" in str(caught.value)
+    assert "division by zero" in str(caught.value)
+    assert isinstance(caught.value.__cause__, QueryFailed)
+    assert not caught.value.retryable
+
+
+def test_an_error_of_the_write_itself_is_not_hidden(bench: Bench, passes: list[set[str]]) -> None:
+    bench.base("orders")
+    bench.stream("direct", "orders", mode=NOW)
+    with pytest.raises(KeyError), following_writes(bench.workspace):
+        raise KeyError("the write")
+    assert passes == []
+
+
+def test_a_read_catches_up_with_other_writers(bench: Bench, passes: list[set[str]]) -> None:
+    bench.base("orders"), bench.base("other")
+    bench.stream("between", "orders")
+    bench.stream("below", "between", mode=NOW)
+    bench.stream("elsewhere", "other", mode=NOW)
+    bench.stream("late", "orders")
+    keys = ["default.below", "default.elsewhere", "default.late", "default.unknown"]
+    assert not catch_up(bench.workspace, keys)
+    bench.append("orders")
+    assert catch_up(bench.workspace, keys)
+    assert passes == [{"default.below"}]
+
+
+def test_a_suspended_table_shows_what_it_holds(bench: Bench, passes: list[set[str]]) -> None:
+    bench.base("orders")
+    bench.stream("resting", "orders", mode=NOW, state=TableState.SUSPENDED)
+    bench.append("orders")
+    assert not catch_up(bench.workspace, ["default.resting"])
+
+
+def test_a_table_that_must_start_over_is_behind(bench: Bench, passes: list[set[str]]) -> None:
+    bench.base("orders")
+    bench.stream("direct", "orders", mode=NOW, reinitialize="a function was redefined")
+    assert catch_up(bench.workspace, ["default.direct"])

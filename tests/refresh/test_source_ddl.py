@@ -1,0 +1,167 @@
+"""Sources that change their shape: harmless, started over, or stopped with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runnel
+from refresh.helpers import ORDERS, SALES, Source, check, orders
+from runnel.api import Lake
+from runnel.errors import InUse, SourceError
+
+pytestmark = pytest.mark.spark
+
+MAPPED = "ALTER TABLE orders SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+WIDENING = "ALTER TABLE orders SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+
+
+def rows(frame: Any) -> list[tuple[str, ...]]:
+    return sorted(tuple(map(str, row)) for row in frame.collect())
+
+
+def reopened(lake: Lake, **settings: Any) -> Lake:
+    """The same lake as another process finds it: nothing compiled yet."""
+    return runnel.connect(lake._workspace.path, spark=lake.spark, **settings)
+
+
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+def test_a_star_does_not_show_a_column_that_is_added(lake: Lake, tmp_path: Path, mode: str) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("copy", "SELECT * FROM orders", refresh_mode=mode)
+    lake.sql("ALTER TABLE orders ADD COLUMNS (note STRING)")
+    source.columns = {**source.columns, "note": "string"}
+    source.append((4, 12, "2.00", "new"))
+    with reopened(lake) as again:
+        check(again, "copy", mode)
+        assert again.table("copy").columns == ["id", "cust", "amount"]
+        assert rows(again.table("copy").where("id = 4")) == [("4", "12", "2.00")]
+        again.sql("ALTER STREAM TABLE copy AS SELECT * FROM orders")
+        assert again.table("copy").columns == ["id", "cust", "amount", "note"]
+
+
+def test_starting_over_does_not_show_it_either(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.create_stream_table("copy", "SELECT * FROM orders", refresh_mode="DIFFERENTIAL")
+    lake.sql(
+        f"CREATE OR REPLACE TABLE orders USING delta LOCATION '{tmp_path}/orders' AS SELECT "
+        "'x' AS note, 7L AS id, CAST(1 AS INT) AS cust, CAST(2 AS DECIMAL(12,2)) AS amount"
+    )
+    check(lake, "copy", "REINITIALIZE", "replaced")
+    assert lake.table("copy").columns == ["id", "cust", "amount"]
+    assert rows(lake.table("copy")) == [("7", "1", "2.00")]
+
+
+def test_an_added_column_makes_no_name_ambiguous(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    Source(lake, tmp_path, "people", {"who": "int", "name": "string"}, [(10, "a"), (11, "b")])
+    query = "SELECT id, name FROM orders JOIN people ON cust = who"
+    lake.create_stream_table("named", query, refresh_mode="DIFFERENTIAL")
+    lake.sql("ALTER TABLE orders ADD COLUMNS (name STRING)")
+    source.columns = {**source.columns, "name": "string"}
+    source.append((4, 11, "2.00", "z"))
+    with reopened(lake) as again:
+        check(again, "named", "DIFFERENTIAL")
+        assert ("4", "b") in rows(again.table("named"))
+
+
+def test_only_users_of_a_dropped_column_are_concerned(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.sql(MAPPED)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("ids", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
+    before = rows(lake.table("sales"))
+    lake.sql("ALTER TABLE orders DROP COLUMN amount")
+    lake.sql("INSERT INTO orders VALUES (4, 12)")
+    check(lake, "ids", "DIFFERENTIAL")
+    with pytest.raises(SourceError, match="no longer fits") as caught:
+        lake.refresh("sales")
+    assert "amount" in str(caught.value)
+    assert rows(lake.table("sales")) == before
+    assert "no longer fits" in (lake.status("sales").last_error or "")
+    lake.sql("ALTER TABLE orders ADD COLUMNS (amount DECIMAL(12,2))")
+    check(lake, "sales", "REINITIALIZE", "amount")
+
+
+def test_a_renamed_column(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.sql(MAPPED)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.sql("ALTER TABLE orders RENAME COLUMN id TO number")
+    check(lake, "sales", "NO_DATA")
+    lake.sql("ALTER TABLE orders RENAME COLUMN amount TO price")
+    with pytest.raises(SourceError, match="no longer fits"):
+        lake.refresh("sales")
+
+
+def test_a_retyped_column(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.sql(WIDENING)
+    lake.create_stream_table("shown", "SELECT cust FROM orders", refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table(
+        "counted", "SELECT COUNT(DISTINCT cust) AS n FROM orders", refresh_mode="DIFFERENTIAL"
+    )
+    lake.create_stream_table("ids", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
+    lake.sql("ALTER TABLE orders ALTER COLUMN cust TYPE BIGINT")
+    lake.sql("INSERT INTO orders VALUES (4, 5000000000, 1.00)")
+    check(lake, "ids", "DIFFERENTIAL")
+    with pytest.raises(SourceError, match="no longer gives the stored columns"):
+        lake.refresh("shown")
+    lake.sql("ALTER STREAM TABLE shown AS SELECT cust FROM orders")
+    check(lake, "shown", "NO_DATA")
+    assert ("5000000000",) in rows(lake.table("shown"))
+
+
+def test_a_name_that_stands_for_another_table(lake: Lake, tmp_path: Path) -> None:
+    """The old table is still at its old place: going on with it would be wrong and unseen."""
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    source.append((4, 12, "2.00"))
+    lake.sql("DROP TABLE orders")
+    with pytest.raises(SourceError, match="no longer fits"):
+        lake.refresh("sales")
+    other = tmp_path / "elsewhere"
+    Source(lake, other, "orders", ORDERS, [(1, 77, "9.00")])
+    check(lake, "sales", "REINITIALIZE", "orders")
+    assert rows(lake.table("sales")) == [("77", "9.00", "1")]
+    source.append((5, 12, "2.00"))
+    check(lake, "sales", "NO_DATA")
+
+
+def test_a_function_that_is_redefined(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.sql("CREATE FUNCTION twice(x BIGINT) RETURNS BIGINT RETURN 2 * x")
+    try:
+        lake.create_stream_table("doubled", "SELECT id, twice(id) AS d FROM orders")
+        lake.create_stream_table("ids", "SELECT id FROM orders")
+        lake.sql("CREATE OR REPLACE FUNCTION twice(x BIGINT) RETURNS BIGINT RETURN 20 * x")
+        check(lake, "doubled", "REINITIALIZE", "twice")
+        assert rows(lake.table("doubled")) == [("1", "20"), ("2", "40"), ("3", "60")]
+        check(lake, "ids", "NO_DATA")
+        check(lake, "doubled", "NO_DATA")
+    finally:
+        lake.sql("DROP FUNCTION IF EXISTS twice")
+
+
+def test_blocked_ddl_changes_nothing(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.sql(MAPPED)
+    lake.sql("CREATE VIEW few AS SELECT id, cust FROM orders WHERE id < 3")
+    lake.create_stream_table("sales", SALES)
+    lake.create_stream_table("fewer", "SELECT id FROM few")
+    with reopened(lake, block_source_ddl=True) as strict:
+        for statement in (
+            "DROP TABLE orders",
+            "ALTER TABLE orders DROP COLUMN amount",
+            f"CREATE OR REPLACE TABLE orders (id INT) USING delta LOCATION '{tmp_path}/orders'",
+            "DROP VIEW few",
+        ):
+            with pytest.raises(InUse, match=r"sales|fewer"):
+                strict.sql(statement)
+        strict.sql("ALTER TABLE orders ADD COLUMNS (note STRING)")
+        strict.sql("ALTER TABLE orders DROP COLUMN note")
+        assert strict.sql("SELECT COUNT(amount) AS n FROM orders").collect()[0].n == 3
+        check(strict, "sales", "NO_DATA")
+        check(strict, "fewer", "NO_DATA")
