@@ -18,6 +18,7 @@ from runnel.lake.functions import described
 from runnel.lake.interrupts import cancelling
 from runnel.lake.session import query_settings
 from runnel.model.closing import Closing
+from runnel.model.diamonds import DiamondConsistency, DiamondMember
 from runnel.model.functions import OwnFunction
 from runnel.model.graph import Graph
 from runnel.model.names import TableName
@@ -34,7 +35,6 @@ from runnel.model.schedule import Schedule
 from runnel.model.settings import Settings
 from runnel.model.startup import run_startup
 from runnel.model.tabular import Rows
-from runnel.refresh.attempt import recover
 from runnel.refresh.compaction import compact_table
 from runnel.refresh.definition import Definition, define
 from runnel.refresh.dialects import worded
@@ -46,9 +46,10 @@ from runnel.refresh.lifecycle import (
     fresh_incarnation,
     redefine_table,
 )
+from runnel.refresh.recovery import catch_up
 from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
-from runnel.schedule import seeing
+from runnel.schedule import diamonds, seeing
 from runnel.schedule.order import check_no_cycle, downstream, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
 
@@ -85,8 +86,9 @@ def connect(
     functions: dict[str, OwnFunction] = {}
     keeper = SessionKeeper(folder, writer, spark, spark_conf, functions)
     workspace = Workspace(
-        folder, writer, leases, chosen, keeper.open, lambda: keeper.present, functions=functions
-    )
+        folder, writer, leases, chosen, keeper.open, lambda: keeper.present,
+        keeper.sync_if_open, functions=functions,
+    )  # fmt: skip
     lake = Lake(workspace, keeper)
     if chosen.startup:
         run_startup(chosen.startup, lake)
@@ -141,6 +143,7 @@ class Lake(Closing):
         or_replace: bool = False,
         if_not_exists: bool = False,
         dialect: str = "spark",
+        diamond_consistency: str | None = None,
     ) -> TableStatus:
         """Define a stream table and fill it."""
         target = _name(name)
@@ -149,6 +152,7 @@ class Lake(Closing):
             return self.status(target)
         mode = RefreshMode.parse(refresh_mode)
         when = Schedule.parse(schedule) if schedule is not None else None
+        asked = _asked_of_diamonds(diamond_consistency)
         self._keeper.sync()
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
         definition = self._define(target, wording.query, mode, wording.settings)
@@ -159,7 +163,7 @@ class Lake(Closing):
             layout=definition.layout, settings=wording.settings,
             not_differential=definition.not_differential, sources=definition.sources,
             frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
-            consecutive_errors=0, last_error=None, options=wording.options,
+            consecutive_errors=0, last_error=None, options={**wording.options, **asked},
             created_at=now, altered_at=now, resolution=definition.resolution,
         )  # fmt: skip
         self._workspace.note_views(table)
@@ -183,6 +187,7 @@ class Lake(Closing):
         status: str | TableState | None = None,
         query: str | None = None,
         dialect: str | None = None,
+        diamond_consistency: str | None = _UNSET,
     ) -> TableStatus:
         """Change a definition; only a new query recomputes anything.
 
@@ -194,6 +199,9 @@ class Lake(Closing):
             changes["schedule"] = Schedule.parse(schedule) if schedule is not None else None
         if comment is not _UNSET:
             changes["comment"] = comment
+        if diamond_consistency is not _UNSET:
+            others = {k: v for k, v in table.options.items() if k != "diamond_consistency"}
+            changes["options"] = {**others, **_asked_of_diamonds(diamond_consistency)}
         if status is not None:
             changes["state"] = _state(status, table)
             changes["consecutive_errors"] = 0
@@ -258,7 +266,8 @@ class Lake(Closing):
         """The tables that `refresh` with the same argument goes through, in that order."""
         keys = {self._find(name).name.key} if name is not None else None
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
-        return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys))
+        default = self._workspace.settings.diamond_consistency
+        return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys, default))
 
     @_interruptible
     def verify(self, name: str | TableName) -> VerifyResult:
@@ -280,7 +289,7 @@ class Lake(Closing):
         if table is None:
             self._keeper.sync()
             return self.spark.table(target.sql)
-        table = recover(self._workspace, table)
+        table = catch_up(self._workspace, table)
         if table.epoch == 0:
             raise UserError(
                 f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
@@ -316,6 +325,10 @@ class Lake(Closing):
     def graph(self) -> Graph:
         """Who reads whom."""
         return seeing.graph(self._workspace.catalog)
+
+    def diamond_groups(self) -> Rows[DiamondMember]:
+        """Tables that meet again further down: who is in which group, and which are atomic."""
+        return diamonds.diamond_groups(self._workspace.catalog, self._workspace.settings)
 
     @_interruptible
     def explain(
@@ -356,7 +369,7 @@ class Lake(Closing):
         new = replace(
             fresh_incarnation(wanted), query=definition.query, layout=definition.layout,
             settings=wording.settings, not_differential=definition.not_differential,
-            options=wording.options, sources=definition.sources,
+            options={**wording.options, **_kept(wanted.options)}, sources=definition.sources,
             resolution=definition.resolution, altered_at=datetime.now(UTC),
         )  # fmt: skip
         self._workspace.note_views(new)
@@ -397,11 +410,13 @@ class Lake(Closing):
             "refresh_mode": statement.refresh_mode or options.pop("refresh_mode", "AUTO"),
             "initialize": _boolean("initialize", options.pop("initialize", "true")),
             "dialect": options.pop("dialect", "spark"),
+            "diamond_consistency": options.pop("diamond_consistency", None),
         }
         if options:
             raise UserError(
                 f"{next(iter(options))!r} is not an option of a stream table",
-                detail="expected schedule, refresh_mode, comment, initialize or dialect",
+                detail="expected schedule, refresh_mode, comment, initialize, dialect or "
+                "diamond_consistency",
             )
         return self.create_stream_table(
             statement.name, statement.query, or_replace=statement.or_replace,
@@ -411,7 +426,14 @@ class Lake(Closing):
     def _alter(self, statement: statements.AlterStreamTable) -> TableStatus:
         given = {
             name: value
-            for name in ("schedule", "refresh_mode", "comment", "status", "query")
+            for name in (
+                "schedule",
+                "refresh_mode",
+                "comment",
+                "status",
+                "query",
+                "diamond_consistency",
+            )
             if (value := getattr(statement, name)) is not None
         }
         return self.alter_stream_table(statement.name, **given)
@@ -422,6 +444,18 @@ class Lake(Closing):
 
 def _name(name: str | TableName) -> TableName:
     return name if isinstance(name, TableName) else TableName.parse(name)
+
+
+def _asked_of_diamonds(consistency: str | None) -> dict[str, str]:
+    """The option of a table; without one the setting decides."""
+    if consistency is None:
+        return {}
+    return {"diamond_consistency": DiamondConsistency.parse(consistency).value}
+
+
+def _kept(options: dict[str, str]) -> dict[str, str]:
+    """The options that a new query does not touch."""
+    return {name: value for name, value in options.items() if name == "diamond_consistency"}
 
 
 def _state(status: str | TableState, table: StreamTable) -> TableState:

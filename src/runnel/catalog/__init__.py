@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runnel.catalog.groups import Advance, advance_together, set_grouped
+    from runnel.catalog.holds import Hold, holding, holds_on
     from runnel.catalog.lease import Lease, Leases
     from runnel.catalog.owner import Owner, is_alive
     from runnel.catalog.quick import QuickReader
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from runnel.catalog.writer import Writer
 
 __all__ = [
+    "Advance",
     "Attempt",
     "BaseTable",
+    "Hold",
     "Lease",
     "Leases",
     "Owner",
@@ -33,14 +37,20 @@ __all__ = [
     "StreamTable",
     "Verification",
     "Writer",
+    "advance_together",
+    "holding",
+    "holds_on",
     "is_alive",
     "open_catalog",
     "open_reader",
+    "set_grouped",
 ]
 
 _HOMES = {
     "Lease": "lease", "Leases": "lease", "Owner": "owner", "is_alive": "owner",
-    "QuickReader": "quick", "Reader": "reader", "Writer": "writer",
+    "QuickReader": "quick", "Reader": "reader", "Writer": "writer", "Advance": "groups",
+    "advance_together": "groups", "set_grouped": "groups", "Hold": "holds", "holding": "holds",
+    "holds_on": "holds",
 }  # fmt: skip
 
 

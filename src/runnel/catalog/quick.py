@@ -14,7 +14,7 @@ from runnel.catalog.rows import Row, attempt_from_row, table_from_row
 from runnel.errors import SystemFault
 from runnel.model.closing import Closing
 
-VERSION = 2
+VERSION = 3
 """The schema version that this module reads; any other one is left to the Reader."""
 
 _DOCUMENTS = frozenset(

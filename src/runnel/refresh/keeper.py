@@ -24,6 +24,7 @@ from runnel.lake.trace import Trace
 from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
 
+_Shown = tuple[str, int, int | None]
 _FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
 
 
@@ -48,7 +49,7 @@ class SessionKeeper:
         self._revision = -1
         self._base: dict[str, TableName] = {}
         self._external: dict[str, str] = {}
-        self._views: dict[str, tuple[TableName, tuple[str, int]]] = {}
+        self._views: dict[str, tuple[TableName, _Shown]] = {}
 
     def open(self) -> SparkSession:
         with self._lock:
@@ -107,7 +108,7 @@ class SessionKeeper:
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
         try:
-            frame = spark.sql(text)
+            frame = self._analysed(spark, text) if verb is None else spark.sql(text)
         except RunnelError:
             raise
         except Exception as error:
@@ -117,6 +118,11 @@ class SessionKeeper:
                 remove_folder(self._folder / "warehouse", target)
             self._note_external(spark, target)
         return frame
+
+    def _analysed(self, spark: SparkSession, text: str) -> DataFrame:
+        """Names are looked up at once, so that a query never sees half of a group renewed."""
+        with self._lock:
+            return spark.sql(text)
 
     def _start(self) -> Session:
         if self._given is None:
@@ -136,8 +142,9 @@ class SessionKeeper:
     def _publish(self, spark: SparkSession, table: StreamTable) -> None:
         path = str(self._folder / "_runnel" / "traces" / table.incarnation)
         trace = Trace(path, table.incarnation, table.layout)
-        if trace.exists():
-            publish_view(spark, table.name, trace.readout_sql())
+        if trace.exists() and not (table.grouped and table.epoch == 0):
+            version = table.trace_version if table.grouped else None
+            publish_view(spark, table.name, trace.readout_sql(version))
             self._views[table.name.key] = (table.name, _state(table))
 
     def _sync_external(self, spark: SparkSession) -> None:
@@ -173,6 +180,6 @@ class SessionKeeper:
             self._external.pop(target.key, None)
 
 
-def _state(table: StreamTable) -> tuple[str, int]:
+def _state(table: StreamTable) -> _Shown:
     """What a view's text depends on."""
-    return table.incarnation, table.since
+    return table.incarnation, table.since, table.trace_version if table.grouped else None

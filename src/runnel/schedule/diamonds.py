@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
 
 import networkx as nx
@@ -156,7 +155,7 @@ def _diamond(
         shared |= common
     if not members:
         return None
-    nearest = shared - reduce(frozenset.union, (above[k] - {k} for k in shared), frozenset())
+    nearest = shared.difference(*(above[key] - {key} for key in shared))
     return Diamond(table.name.key, frozenset({*members, table.name.key}), frozenset(nearest))
 
 
