@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
@@ -47,6 +47,7 @@ from runnel.refresh.lifecycle import (
     redefine_table,
 )
 from runnel.refresh.recovery import catch_up
+from runnel.refresh.snapshot import Snapshot, open_snapshot
 from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import diamonds, seeing
@@ -298,6 +299,16 @@ class Lake(Closing):
         if chosen > table.epoch:
             raise UserError(f"{table.name} has no epoch {chosen} yet; its newest is {table.epoch}")
         return self._workspace.trace(table).readout(self.spark, chosen)
+
+    @_interruptible
+    def snapshot(
+        self, names: Sequence[str | TableName], *, at: datetime | str | None = None
+    ) -> Snapshot:
+        """Several tables at one data timestamp, the newest common one or an older one.
+
+        Use it in a `with` block: as long as it is open, what it reads is not compacted.
+        """
+        return open_snapshot(self._workspace, [_name(name) for name in names], at)
 
     @_interruptible
     def sql(self, text: str) -> Any:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from runnel.catalog import Advance, Lease, StreamTable, advance_together, set_grouped
-from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.failpoints import reach
 from runnel.model.refresh import RefreshAction, TableState
@@ -111,7 +110,7 @@ class _GroupRun:
     def _give_up(self, error: BaseException) -> None:
         """Take back what was appended; what cannot be taken back now is, by the next refresh."""
         self.pins.forget(table.name.key for table in self.tables)
-        told = translate(error).primary if isinstance(error, Exception) else None
+        told = str(getattr(error, "primary", error)) if isinstance(error, Exception) else None
         for table in self.tables:
             try:
                 self._withdraw(table)

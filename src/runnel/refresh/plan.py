@@ -13,6 +13,9 @@ from runnel.refresh.cost import Prediction, model_differential, model_full, pred
 from runnel.refresh.windows import Window, problems, total_rows, window_of
 from runnel.refresh.workspace import Workspace
 
+FIRST_FILL = "first fill"
+"""Why a table's first epoch is written: the history of its present query begins there."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
@@ -61,7 +64,7 @@ def plan_refresh(workspace: Workspace, table: StreamTable, frontier: Frontier) -
 def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshAction | None, str]:
     """What must be done whatever it costs, or None when there is a choice."""
     if table.frontier is None:
-        return RefreshAction.FULL, "first fill"
+        return RefreshAction.FULL, FIRST_FILL
     if table.reinitialize:
         return RefreshAction.REINITIALIZE, table.reinitialize
     if trouble := problems(windows):
