@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 
 from runnel.catalog import Attempt, StreamTable, Writer
 from runnel.catalog.writer import HISTORY_LIMIT
@@ -40,7 +41,7 @@ class Past:
         self._catalog = catalog
         self._is_readable = is_readable
         self._tables = {table.name.key: table for table in catalog.tables()}
-        self._frontiers: dict[str, list[tuple[int, Frontier]]] = {}
+        self._older: dict[str, list[tuple[int, Frontier]]] = {}
 
     def common(self, keys: Sequence[str], at: datetime | None) -> dict[str, State]:
         """The newest states of these tables, none after `at`, that belong to one instant."""
@@ -104,19 +105,23 @@ class Past:
                 return self._base(table, then)
         return None
 
-    def _history(self, key: str) -> list[tuple[int, Frontier]]:
-        if key not in self._frontiers:
-            table = self._tables[key]
-            self._frontiers[key] = [] if table.frontier is None else self._load(table)
-        return self._frontiers[key]
+    def _history(self, key: str) -> Iterator[tuple[int, Frontier]]:
+        """Newest first; mostly the present state is enough, and the history is not loaded."""
+        table = self._tables[key]
+        if table.frontier is not None:
+            yield table.epoch, table.frontier
+            if key not in self._older:
+                self._older[key] = self._load(table, table.frontier)
+            yield from self._older[key]
 
-    def _load(self, table: StreamTable) -> list[tuple[int, Frontier]]:
-        assert table.frontier is not None
-        found = [(table.epoch, table.frontier)]
+    def _load(self, table: StreamTable, newest: Frontier) -> list[tuple[int, Frontier]]:
+        found: list[tuple[int, Frontier]] = []
+        last = newest.data_timestamp
         for attempt in self._catalog.history(table.name.key, HISTORY_LIMIT):
             entry = _entry(attempt)
-            if entry is not None and entry[1].data_timestamp < found[-1][1].data_timestamp:
+            if entry is not None and entry[1].data_timestamp < last:
                 found.append(entry)
+                last = entry[1].data_timestamp
             if attempt.reason == FIRST_FILL and attempt.outcome is Outcome.OK:
                 # What is older belongs to another query of the same name.
                 break
@@ -128,7 +133,7 @@ class Past:
         spans = [
             f"{self._tables[key].name} at {_shown(frontier.data_timestamp)}"
             for key in keys
-            for _, frontier in self._history(key)[:1]
+            for _, frontier in islice(self._history(key), 1)
         ]
         return UserError(
             f"{names} have no data timestamp in common{until}",

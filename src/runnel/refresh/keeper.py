@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from runnel.lake.trace import Trace
 from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
 
+_QUERY = re.compile(r"\s*(SELECT|WITH|FROM|TABLE|VALUES)\b|\s*\(", re.IGNORECASE)
 _Shown = tuple[str, int, int | None]
 _FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
 
@@ -108,7 +110,7 @@ class SessionKeeper:
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
         try:
-            frame = self._analysed(spark, text) if verb is None else spark.sql(text)
+            frame = self._analysed(spark, text) if _QUERY.match(text) else spark.sql(text)
         except RunnelError:
             raise
         except Exception as error:
