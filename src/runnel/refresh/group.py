@@ -89,8 +89,8 @@ class _GroupRun:
         start = perf_counter()
         attempt = self.workspace.catalog.start_attempt(table.id, self.workspace.leases.owner)
         self.attempts[table.id] = attempt
-        frontier = self.pins.frontier(table.sources)
         try:
+            frontier = self.pins.frontier(table.sources)
             plan, outcome = carry_out(self.workspace, table, frontier, self._check, self.id)
         except Exception as error:
             del self.attempts[table.id]
