@@ -37,3 +37,24 @@ def test_use_says_that_it_is_not_followed(text: str) -> None:
     with pytest.raises(UserError, match="USE is not followed") as caught:
         parse_statement(text)
     assert "schema.table" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE STREAM TABLE t DIAMOND CONSISTENCY atomic AS SELECT 1",
+        "create stream table t with (initialize = false) diamond consistency ATOMIC AS SELECT 1",
+        "CREATE STREAM TABLE t WITH (diamond_consistency = 'atomic') AS SELECT 1",
+    ],
+)
+def test_diamond_consistency_is_a_clause_and_an_option(text: str) -> None:
+    statement = statements.parse_statement(text)
+    assert isinstance(statement, statements.CreateStreamTable)
+    assert statement.options["diamond_consistency"].lower() == "atomic"
+
+
+def test_diamond_consistency_can_be_altered() -> None:
+    text = "ALTER STREAM TABLE t SET DIAMOND CONSISTENCY NONE"
+    statement = statements.parse_statement(text)
+    assert isinstance(statement, statements.AlterStreamTable)
+    assert statement.diamond_consistency == "NONE"

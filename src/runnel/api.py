@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -20,6 +20,7 @@ from runnel.lake.interrupts import cancelling
 from runnel.lake.session import query_settings
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
+from runnel.model.diamonds import DiamondConsistency, DiamondMember
 from runnel.model.functions import OwnFunction
 from runnel.model.graph import Graph
 from runnel.model.names import TableName
@@ -37,7 +38,6 @@ from runnel.model.settings import Settings
 from runnel.model.startup import run_startup
 from runnel.model.stats import TableStats
 from runnel.model.tabular import Rows
-from runnel.refresh.attempt import recover
 from runnel.refresh.compaction import compact_table
 from runnel.refresh.definition import Definition, define
 from runnel.refresh.dialects import worded
@@ -50,9 +50,11 @@ from runnel.refresh.lifecycle import (
     redefine_table,
 )
 from runnel.refresh.modes import check_mode, check_query
+from runnel.refresh.recovery import catch_up
+from runnel.refresh.snapshot import Snapshot, open_snapshot
 from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
-from runnel.schedule import seeing
+from runnel.schedule import diamonds, seeing
 from runnel.schedule.alerting import AlertBook, C
 from runnel.schedule.order import check_no_cycle, downstream, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
@@ -95,8 +97,8 @@ def connect(
     keeper = SessionKeeper(folder, writer, spark, spark_conf, functions)
     book = AlertBook(writer, chosen, str(folder))
     workspace = Workspace(
-        folder, writer, leases, chosen, keeper.open, lambda: keeper.present, alerts=book,
-        functions=functions,
+        folder, writer, leases, chosen, keeper.open, lambda: keeper.present,
+        alerts=book, renew_names=keeper.sync_if_open, functions=functions,
     )  # fmt: skip
     lake = Lake(workspace, keeper, book)
     if chosen.startup:
@@ -154,6 +156,7 @@ class Lake(Closing):
         or_replace: bool = False,
         if_not_exists: bool = False,
         dialect: str = "spark",
+        diamond_consistency: str | None = None,
     ) -> TableStatus:
         """Define a stream table and fill it."""
         target = _name(name)
@@ -163,6 +166,7 @@ class Lake(Closing):
         mode = RefreshMode.parse(refresh_mode)
         when = Schedule.parse(schedule) if schedule is not None else None
         check_mode(mode, when)
+        asked = _asked_of_diamonds(diamond_consistency)
         self._keeper.sync()
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
         definition = self._define(target, wording.query, mode, wording.settings)
@@ -173,7 +177,7 @@ class Lake(Closing):
             layout=definition.layout, settings=wording.settings,
             not_differential=definition.not_differential, sources=definition.sources,
             frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
-            consecutive_errors=0, last_error=None, options=wording.options,
+            consecutive_errors=0, last_error=None, options={**wording.options, **asked},
             created_at=now, altered_at=now, resolution=definition.resolution,
         )  # fmt: skip
         self._workspace.note_views(table)
@@ -198,6 +202,7 @@ class Lake(Closing):
         status: str | TableState | None = None,
         query: str | None = None,
         dialect: str | None = None,
+        diamond_consistency: str | None = _UNSET,
     ) -> TableStatus:
         """Change a definition; only a new query recomputes anything.
 
@@ -209,6 +214,9 @@ class Lake(Closing):
             changes["schedule"] = Schedule.parse(schedule) if schedule is not None else None
         if comment is not _UNSET:
             changes["comment"] = comment
+        if diamond_consistency is not _UNSET:
+            others = {k: v for k, v in table.options.items() if k != "diamond_consistency"}
+            changes["options"] = {**others, **_asked_of_diamonds(diamond_consistency)}
         if status is not None:
             changes["state"] = _state(status, table)
             if changes["state"] is not TableState.SUSPENDED:
@@ -285,7 +293,8 @@ class Lake(Closing):
         """The tables that `refresh` with the same argument goes through, in that order."""
         keys = {self._find(name).name.key} if name is not None else None
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
-        return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys))
+        default = self._workspace.settings.diamond_consistency
+        return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys, default))
 
     @_interruptible
     def verify(self, name: str | TableName) -> VerifyResult:
@@ -317,7 +326,7 @@ class Lake(Closing):
         if table is None:
             self._keeper.sync()
             return self.spark.table(target.sql)
-        table = recover(self._workspace, table)
+        table = catch_up(self._workspace, table)
         if table.epoch == 0:
             raise UserError(
                 f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
@@ -326,6 +335,16 @@ class Lake(Closing):
         if chosen > table.epoch:
             raise UserError(f"{table.name} has no epoch {chosen} yet; its newest is {table.epoch}")
         return self._workspace.trace(table).readout(self.spark, chosen)
+
+    @_interruptible
+    def snapshot(
+        self, names: Sequence[str | TableName], *, at: datetime | str | None = None
+    ) -> Snapshot:
+        """Several tables at one data timestamp, the newest common one or an older one.
+
+        Use it in a `with` block: as long as it is open, what it reads is not compacted.
+        """
+        return open_snapshot(self._workspace, [_name(name) for name in names], at)
 
     @_interruptible
     def sql(self, text: str) -> Any:
@@ -385,6 +404,10 @@ class Lake(Closing):
         """Who reads whom."""
         return seeing.graph(self._workspace.catalog)
 
+    def diamond_groups(self) -> Rows[DiamondMember]:
+        """Tables that meet again further down: who is in which group, and which are atomic."""
+        return diamonds.diamond_groups(self._workspace.catalog, self._workspace.settings)
+
     @_interruptible
     def explain(
         self, name: str | TableName | None = None, *, query: str | None = None,
@@ -424,7 +447,7 @@ class Lake(Closing):
         new = replace(
             fresh_incarnation(wanted), query=definition.query, layout=definition.layout,
             settings=wording.settings, not_differential=definition.not_differential,
-            options=wording.options, sources=definition.sources,
+            options={**wording.options, **_kept(wanted.options)}, sources=definition.sources,
             resolution=definition.resolution, altered_at=datetime.now(UTC),
         )  # fmt: skip
         self._workspace.note_views(new)
@@ -482,11 +505,13 @@ class Lake(Closing):
             "refresh_mode": statement.refresh_mode or options.pop("refresh_mode", "AUTO"),
             "initialize": _boolean("initialize", options.pop("initialize", "true")),
             "dialect": options.pop("dialect", "spark"),
+            "diamond_consistency": options.pop("diamond_consistency", None),
         }
         if options:
             raise UserError(
                 f"{next(iter(options))!r} is not an option of a stream table",
-                detail="expected schedule, refresh_mode, comment, initialize or dialect",
+                detail="expected schedule, refresh_mode, comment, initialize, dialect or "
+                "diamond_consistency",
             )
         return self.create_stream_table(
             statement.name, statement.query, or_replace=statement.or_replace,
@@ -496,7 +521,14 @@ class Lake(Closing):
     def _alter(self, statement: statements.AlterStreamTable) -> TableStatus:
         given = {
             name: value
-            for name in ("schedule", "refresh_mode", "comment", "status", "query")
+            for name in (
+                "schedule",
+                "refresh_mode",
+                "comment",
+                "status",
+                "query",
+                "diamond_consistency",
+            )
             if (value := getattr(statement, name)) is not None
         }
         return self.alter_stream_table(statement.name, **given)
@@ -518,6 +550,18 @@ def _make_folder(folder: Path) -> None:
 
 def _name(name: str | TableName) -> TableName:
     return name if isinstance(name, TableName) else TableName.parse(name)
+
+
+def _asked_of_diamonds(consistency: str | None) -> dict[str, str]:
+    """The option of a table; without one the setting decides."""
+    if consistency is None:
+        return {}
+    return {"diamond_consistency": DiamondConsistency.parse(consistency).value}
+
+
+def _kept(options: dict[str, str]) -> dict[str, str]:
+    """The options that a new query does not touch."""
+    return {name: value for name, value in options.items() if name == "diamond_consistency"}
 
 
 def _state(status: str | TableState, table: StreamTable) -> TableState:

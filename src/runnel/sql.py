@@ -41,6 +41,7 @@ class AlterStreamTable:
     comment: str | None = None
     status: str | None = None
     query: str | None = None
+    diamond_consistency: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,10 +287,14 @@ def _create(tokens: _Tokens, or_replace: bool) -> CreateStreamTable:
             refresh_mode = tokens.take("word", "a refresh mode")
         elif tokens.accept("COMMENT"):
             comment = tokens.string("a quoted comment")
+        elif tokens.accept("DIAMOND", "CONSISTENCY"):
+            options["diamond_consistency"] = tokens.take("word", "NONE or ATOMIC")
         elif tokens.accept("WITH"):
-            options = _options(tokens)
+            options |= _options(tokens)
         else:
-            raise tokens.wrong("SCHEDULE, REFRESH MODE, COMMENT, WITH (...) or AS query")
+            raise tokens.wrong(
+                "SCHEDULE, REFRESH MODE, COMMENT, DIAMOND CONSISTENCY, WITH (...) or AS query"
+            )
     return CreateStreamTable(
         name, tokens.rest(), or_replace, if_not_exists, schedule, refresh_mode, comment, options
     )
@@ -343,7 +348,13 @@ def _alter(tokens: _Tokens) -> AlterStreamTable:
         return tokens.end(AlterStreamTable(name, refresh_mode=mode))
     if tokens.accept("SET", "COMMENT"):
         return tokens.end(AlterStreamTable(name, comment=tokens.string("a quoted comment")))
-    raise tokens.wrong("SET SCHEDULE, SET REFRESH MODE, SET COMMENT, SUSPEND, RESUME or AS query")
+    if tokens.accept("SET", "DIAMOND", "CONSISTENCY"):
+        consistency = tokens.take("word", "NONE or ATOMIC")
+        return tokens.end(AlterStreamTable(name, diamond_consistency=consistency))
+    raise tokens.wrong(
+        "SET SCHEDULE, SET REFRESH MODE, SET COMMENT, SET DIAMOND CONSISTENCY, SUSPEND, RESUME or "
+        "AS query"
+    )
 
 
 def _stats(tokens: _Tokens) -> ShowStreamTableStats:

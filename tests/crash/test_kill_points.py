@@ -24,6 +24,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 _VICTIM = Path(__file__).parent / "victim.py"
 _SOURCE = Path(__file__).parent.parent.parent / "src" / "runnel"
 _QUERY = "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
+_GROUP = {
+    "sums": "SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust",
+    "counts": "SELECT cust, COUNT(*) AS n FROM orders GROUP BY cust",
+    "both": "SELECT s.cust, s.total, c.n FROM sums s JOIN counts c ON s.cust = c.cust",
+}
 
 POINTS = {
     "refresh": (
@@ -36,6 +41,8 @@ POINTS = {
     "drop": ("drop.before_catalog", "drop.after_catalog"),
     "compact": ("trace.compact.written", "trace.compact.committed"),
     "merge": ("trace.merge.written", "trace.merge.committed"),
+    "group": ("group.appended", "group.before_switch", "group.after_switch"),
+    "group_given_up": ("trace.withdrawn",),
 }  # fmt: skip
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 
@@ -65,6 +72,10 @@ def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) ->
         _make_orders(folder)
         lake.create_stream_table("doomed", _QUERY, refresh_mode="DIFFERENTIAL")
         lake.create_stream_table("doomed_full", _QUERY, refresh_mode="FULL")
+        for name, query in _GROUP.items():
+            lake.create_stream_table(
+                name, query, refresh_mode="DIFFERENTIAL", diamond_consistency="atomic"
+            )
         _append(folder, [(4, 2, "1.00")])
         lake.refresh()
         _append(folder, [(5, 1, "2.50"), (6, 3, "4.00")])
@@ -92,6 +103,7 @@ def test_killed(operation: str, point: str, server: ConnectServer, template: Pat
 
 
 def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
+    _check_group(lake, is_advanced=operation == "compact" or point == "group.after_switch")
     for table in lake.status():
         assert lake.verify(table.name).ok, f"{table.name} after {point}"
     names = {t.name for t in lake.status()}
@@ -110,6 +122,19 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
     remove_orphans(workspace)
     owned = {t.incarnation for t in workspace.catalog.tables()}
     assert {p.name for p in workspace.traces_path.iterdir()} == owned
+
+
+def _check_group(lake: Lake, is_advanced: bool) -> None:
+    """All of it is seen, or nothing; by the table's own reading and by the view."""
+    statuses = [lake.status(name) for name in _GROUP]
+    assert {status.epoch for status in statuses} == {3 if is_advanced else 2}
+    assert len({status.data_timestamp for status in statuses}) == 1
+    for read in (lake.table, lambda name: lake.sql(f"SELECT * FROM {name}")):
+        totals = {row["cust"]: row["total"] for row in read("sums").collect()}
+        counts = {row["cust"]: row["n"] for row in read("counts").collect()}
+        both = {row["cust"]: (row["total"], row["n"]) for row in read("both").collect()}
+        assert both == {cust: (totals[cust], counts[cust]) for cust in totals}
+        assert sum(counts.values()) == (6 if is_advanced else 4)
 
 
 def _make_orders(folder: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import runnel
+from runnel.errors import QueryFailed
+from runnel.refresh import group
 from runnel.refresh.compaction import merge_table
 
 QUERY = "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
@@ -26,11 +29,28 @@ def main(path: str, operation: str) -> None:
                 lake.drop_stream_table("doomed")
             case "compact":
                 lake.compact("doomed")
+            case "group":
+                lake.refresh("both")
+            case "group_given_up":
+                fail_for("both")
+                lake.refresh("both")
             case "merge":
                 table = lake._workspace.catalog.find("default.doomed")
                 assert table is not None
                 merge_table(lake._workspace, table, wait=0)
     print("survived")
+
+
+def fail_for(name: str) -> None:
+    """Let one member of a group fail, when the others have appended."""
+    carry_out = group.carry_out
+
+    def failing(workspace: Any, table: Any, *rest: Any) -> Any:
+        if table.name.name == name:
+            raise QueryFailed("made to fail")
+        return carry_out(workspace, table, *rest)
+
+    group.carry_out = failing  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

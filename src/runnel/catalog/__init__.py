@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runnel.catalog.damage import is_sound, set_aside
     from runnel.catalog.definitions import Definitions
+    from runnel.catalog.groups import Advance, advance_together, set_grouped
+    from runnel.catalog.holds import Hold, holding, holds_on
     from runnel.catalog.lease import Lease, Leases
     from runnel.catalog.owner import Owner, is_alive
     from runnel.catalog.quick import QuickReader
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
     from runnel.catalog.writer import Writer
 
 __all__ = [
+    "Advance",
     "Attempt",
     "BaseTable",
     "Definitions",
+    "Hold",
     "Lease",
     "Leases",
     "Owner",
@@ -36,17 +40,23 @@ __all__ = [
     "StreamTable",
     "Verification",
     "Writer",
+    "advance_together",
+    "holding",
+    "holds_on",
     "is_alive",
     "is_sound",
     "open_catalog",
     "open_reader",
     "set_aside",
+    "set_grouped",
 ]
 
 _HOMES = {
     "Lease": "lease", "Leases": "lease", "Owner": "owner", "is_alive": "owner",
     "Definitions": "definitions", "is_sound": "damage", "set_aside": "damage",
-    "QuickReader": "quick", "Reader": "reader", "Writer": "writer",
+    "QuickReader": "quick", "Reader": "reader", "Writer": "writer", "Advance": "groups",
+    "advance_together": "groups", "set_grouped": "groups", "Hold": "holds", "holding": "holds",
+    "holds_on": "holds",
 }  # fmt: skip
 
 

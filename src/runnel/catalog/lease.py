@@ -47,7 +47,7 @@ class Lease:
         """Raise when someone else took the lease over: then nothing may be written any more."""
         held = self._leases.look(self.resource)
         if held is None or held.token != self.token:
-            raise _lost(self.resource, held)
+            raise lost(self.resource, held)
 
     def renew(self) -> bool:
         """Push the expiry away; False when the lease was lost."""
@@ -96,6 +96,16 @@ class Leases:
             return None
         owner = Owner.parse(row["owner"]) if row["owner"] else None
         return Holding(row["token"], owner, row["fencing"], row["acquired_at"], row["expires_at"])
+
+    def is_held(self, resource: str) -> bool:
+        """Whether someone holds the resource now who can still be at work."""
+        held = self.look(resource)
+        return held is not None and not self._is_free(held)
+
+    def forget(self, resource: str) -> None:
+        """Remove the row of a resource that has a name of its own and will not come again."""
+        with suppress(RunnelError), writing(self._engine) as connection:
+            connection.execute(leases.delete().where(leases.c.resource == resource))
 
     def is_alive(self, owner: Owner) -> bool:
         """Whether an owner can still be at work: its process runs, or elsewhere, its lease does."""
@@ -195,7 +205,8 @@ def _busy(resource: str, held: Holding | None) -> Busy:
     )
 
 
-def _lost(resource: str, held: Holding | None) -> Busy:
+def lost(resource: str, held: Holding | None) -> Busy:
+    """What is told to one whose lease someone else has taken over."""
     return Busy(
         f"the lease on {resource} was lost",
         detail=f"now held by {_holder(held)}; this process was paused or cut off for too long",

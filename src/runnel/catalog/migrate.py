@@ -7,7 +7,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from runnel.catalog.engine import reading, sqlite_path, writing
-from runnel.catalog.schema import METADATA, alerts, meta, stream_tables
+from runnel.catalog.schema import METADATA, alerts, holds, meta, stream_tables
 from runnel.errors import NotFound, SystemFault
 
 Migration = Callable[[sa.Connection], None]
@@ -22,9 +22,15 @@ def _add_alerts(connection: sa.Connection) -> None:
     alerts.create(connection, checkfirst=True)
 
 
+def _add_groups(connection: sa.Connection) -> None:
+    """Atomic groups and snapshots; before, every table was by itself."""
+    _add_column(connection, stream_tables, "grouped", "BOOLEAN NOT NULL DEFAULT FALSE")
+    METADATA.create_all(connection, tables=[holds], checkfirst=True)
+
+
 # The migration at index i leads from version i + 1 to version i + 2. A new catalog is made at the
 # current version directly, so each of these only has to know the version before it.
-MIGRATIONS: tuple[Migration, ...] = (_add_resolution, _add_alerts)
+MIGRATIONS: tuple[Migration, ...] = (_add_resolution, _add_alerts, _add_groups)
 
 VERSION_KEY = "schema_version"
 REVISION_KEY = "revision"
@@ -104,6 +110,8 @@ def _migrate(connection: sa.Connection, version: int) -> None:
 
 def _add_column(connection: sa.Connection, table: sa.Table, name: str, type_: str) -> None:
     schema = _schema(connection)
+    if name in {c["name"] for c in sa.inspect(connection).get_columns(table.name, schema=schema)}:
+        return
     prepare = connection.dialect.identifier_preparer.quote
     place = ".".join(prepare(part) for part in (schema, table.name) if part)
     connection.exec_driver_sql(f"ALTER TABLE {place} ADD COLUMN {prepare(name)} {type_}")

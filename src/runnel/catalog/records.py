@@ -45,6 +45,8 @@ class StreamTable:
     """A stream table: its definition, and how far it has been refreshed.
 
     `query` is what the user wrote; `resolution` what is evaluated, where that is something else.
+    `grouped`: it advances together with others, so its trace may hold an epoch that is not visible
+    yet; `epoch` and `trace_version` are always those that readers see.
     """
 
     id: str
@@ -70,6 +72,7 @@ class StreamTable:
     created_at: datetime
     altered_at: datetime
     resolution: Resolution | None = None
+    grouped: bool = False
 
     @property
     def text(self) -> str:

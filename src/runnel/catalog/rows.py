@@ -37,6 +37,7 @@ def table_to_row(table: StreamTable) -> dict[str, Any]:
         "layout": table.layout.to_json(),
         "frontier": frontier_to_json(table.frontier),
         "resolution": table.resolution.to_json() if table.resolution else None,
+        "grouped": table.grouped,
     }
 
 
@@ -51,6 +52,7 @@ def table_from_row(row: Row, sources: Iterable[Row]) -> StreamTable:
         sources=tuple(source_from_row(source) for source in sources),
         frontier=frontier_from_json(row["frontier"]),
         resolution=Resolution.from_json(row["resolution"]) if row["resolution"] else None,
+        grouped=bool(row["grouped"]),
     )
 
 

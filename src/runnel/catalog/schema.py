@@ -62,6 +62,7 @@ stream_tables = sa.Table(
     sa.Column("resolution", _JSON),
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("altered_at", Instant, nullable=False),
+    sa.Column("grouped", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 
@@ -155,6 +156,19 @@ alerts = sa.Table(
     sa.Index("alerts_by_table", "table_key", "id"),
     sa.Index("alerts_by_time", "at"),
     sqlite_autoincrement=True,
+)
+
+# What an open snapshot reads; `resource` is the lease that lives as long as the snapshot.
+holds = sa.Table(
+    "holds",
+    METADATA,
+    sa.Column("resource", sa.Text, nullable=False),
+    _owning_table(),
+    sa.Column("incarnation", sa.Text, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("opened_at", _SECONDS, nullable=False),
+    sa.PrimaryKeyConstraint("resource", "table_id"),
+    sa.Index("holds_by_table", "table_id"),
 )
 
 # A free lease keeps its row, with no token, so that the fencing number goes on growing.

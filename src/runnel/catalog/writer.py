@@ -70,7 +70,7 @@ class Writer(Reader):
 
     def add_table(self, table: StreamTable) -> None:
         try:
-            with self._changing_definitions() as connection:
+            with self.changing() as connection:
                 _require_sources(connection, table.sources)
                 connection.execute(stream_tables.insert(), table_to_row(table))
                 _insert_sources(connection, table)
@@ -81,7 +81,7 @@ class Writer(Reader):
     def redefine_table(self, table: StreamTable) -> None:
         """Replace everything about the table that has this id."""
         try:
-            with self._changing_definitions() as connection:
+            with self.changing() as connection:
                 _require_sources(connection, table.sources)
                 _update(connection, table.id, table_to_row(table))
                 connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
@@ -98,7 +98,7 @@ class Writer(Reader):
             with writing(self.engine) as connection:
                 _update(connection, table_id, row)
         else:
-            with self._changing_definitions() as connection:
+            with self.changing() as connection:
                 _update(connection, table_id, row)
             self._copy(table_id)
 
@@ -107,7 +107,7 @@ class Writer(Reader):
         if not table_ids:
             return
         ids = list(table_ids)
-        with self._changing_definitions() as connection:
+        with self.changing() as connection:
             readers = _readers_outside(connection, ids)
             if readers:
                 raise InUse(
@@ -132,10 +132,12 @@ class Writer(Reader):
         *,
         incarnation: str | None = None,
         is_noticed: bool = False,
+        known_epoch: int | None = None,
     ) -> bool:
         """Note how far a table has come; not when it has become another incarnation since.
 
-        `is_noticed`: other processes renew what they derived from it.
+        `is_noticed`: other processes renew what they derived from it. `known_epoch`: only if that
+        is still its epoch.
         """
         row = {
             "frontier": frontier_to_json(frontier),
@@ -146,7 +148,9 @@ class Writer(Reader):
         condition = stream_tables.c.id == table_id
         if incarnation is not None:
             condition &= stream_tables.c.incarnation == incarnation
-        with self._changing_definitions() if is_noticed else writing(self.engine) as connection:
+        if known_epoch is not None:
+            condition &= stream_tables.c.epoch == known_epoch
+        with self.changing() if is_noticed else writing(self.engine) as connection:
             result = connection.execute(stream_tables.update().where(condition).values(row))
             return result.rowcount == 1
 
@@ -159,25 +163,30 @@ class Writer(Reader):
         reason: str,
     ) -> bool:
         """Note that nothing changed, in one transaction; False when the table moved meanwhile."""
+        return self.record_all_no_data([(table, frontier)], owner, seconds, reason)
+
+    def record_all_no_data(
+        self,
+        moves: Sequence[tuple[StreamTable, Frontier]],
+        owner: Owner | str,
+        seconds: float,
+        reason: str,
+    ) -> bool:
+        """Like `record_no_data`, for several tables together or for none of them."""
         c = stream_tables.c
-        current = sa.select(c.incarnation, c.epoch, c.frontier).where(c.id == table.id)
-        known = (table.incarnation, table.epoch, frontier_to_json(table.frontier))
-        now = datetime.now(UTC)
-        row = {
-            "table_id": table.id, "owner": str(owner), "started_at": now, "finished_at": now,
-            "outcome": Outcome.OK.value, "action": RefreshAction.NO_DATA.value, "reason": reason,
-            "rows_inserted": 0, "rows_deleted": 0, "change_rows": 0, "seconds": seconds,
-            "phases": {}, "predicted": {}, "frontier": frontier.to_json(), "epoch": table.epoch,
-            "data_timestamp": frontier.data_timestamp,
-        }  # fmt: skip
         with writing(self.engine) as connection:
-            found = connection.execute(current.with_for_update()).first()
-            if found is None or tuple(found) != known:
-                return False
-            values = {"frontier": frontier_to_json(frontier)}
-            connection.execute(stream_tables.update().where(c.id == table.id).values(values))
-            connection.execute(refresh_history.insert(), row)
-            _prune(connection, refresh_history, table.id, HISTORY_LIMIT)
+            for table, _ in moves:
+                current = sa.select(c.incarnation, c.epoch, c.frontier).where(c.id == table.id)
+                found = connection.execute(current.with_for_update()).first()
+                known = (table.incarnation, table.epoch, frontier_to_json(table.frontier))
+                if found is None or tuple(found) != known:
+                    return False
+            for table, frontier in moves:
+                values = {"frontier": frontier_to_json(frontier)}
+                connection.execute(stream_tables.update().where(c.id == table.id).values(values))
+                row = _no_data_row(table, frontier, owner, seconds / len(moves), reason)
+                connection.execute(refresh_history.insert(), row)
+                _prune(connection, refresh_history, table.id, HISTORY_LIMIT)
             return True
 
     def start_attempt(
@@ -214,15 +223,8 @@ class Writer(Reader):
         finished_at: datetime | None = None,
         **fields: Unpack[AttemptFields],
     ) -> None:
-        row: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-        if (frontier := fields.get("frontier")) is not None:
-            row["frontier"] = frontier.to_json()
-            row.setdefault("data_timestamp", frontier.data_timestamp)
-        row |= {"outcome": outcome.value, "finished_at": finished_at or datetime.now(UTC)}
         with writing(self.engine) as connection:
-            connection.execute(
-                refresh_history.update().where(refresh_history.c.id == attempt_id).values(row)
-            )
+            finish(connection, attempt_id, outcome, finished_at, fields)
 
     def close_interrupted(self, is_alive: Callable[[Owner], bool] = is_alive) -> tuple[int, ...]:
         """Close the attempts whose owner died while they ran."""
@@ -263,12 +265,12 @@ class Writer(Reader):
     def register_base_table(self, name: TableName, location: str) -> None:
         """Know an external Delta table by a name; a second time moves the name."""
         row = base_table_to_row(BaseTable(name, location))
-        with self._changing_definitions() as connection:
+        with self.changing() as connection:
             connection.execute(base_tables.delete().where(base_tables.c.key == name.key))
             connection.execute(base_tables.insert(), row)
 
     def forget_base_table(self, name: TableName) -> None:
-        with self._changing_definitions() as connection:
+        with self.changing() as connection:
             connection.execute(base_tables.delete().where(base_tables.c.key == name.key))
 
     def copy_missing(self) -> list[str]:
@@ -292,7 +294,7 @@ class Writer(Reader):
             self.definitions.save(table)
 
     @contextmanager
-    def _changing_definitions(self) -> Iterator[sa.Connection]:
+    def changing(self) -> Iterator[sa.Connection]:
         """A durable transaction that others notice.
 
         Counting first also locks the counter's row, so that on PostgreSQL, too, such transactions
@@ -303,6 +305,36 @@ class Writer(Reader):
                 meta.update().where(meta.c.key == REVISION_KEY).values(value=meta.c.value + 1)
             )
             yield connection
+
+
+def _no_data_row(
+    table: StreamTable, frontier: Frontier, owner: Owner | str, seconds: float, reason: str
+) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    return {
+        "table_id": table.id, "owner": str(owner), "started_at": now, "finished_at": now,
+        "outcome": Outcome.OK.value, "action": RefreshAction.NO_DATA.value, "reason": reason,
+        "rows_inserted": 0, "rows_deleted": 0, "change_rows": 0, "seconds": seconds,
+        "phases": {}, "predicted": {}, "frontier": frontier.to_json(), "epoch": table.epoch,
+        "data_timestamp": frontier.data_timestamp,
+    }  # fmt: skip
+
+
+def finish(
+    connection: sa.Connection,
+    attempt_id: int,
+    outcome: Outcome,
+    finished_at: datetime | None,
+    fields: AttemptFields,
+) -> None:
+    """Close an attempt inside a transaction."""
+    row: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    if (frontier := fields.get("frontier")) is not None:
+        row["frontier"] = frontier.to_json()
+        row.setdefault("data_timestamp", frontier.data_timestamp)
+    row |= {"outcome": outcome.value, "finished_at": finished_at or datetime.now(UTC)}
+    change = refresh_history.update().where(refresh_history.c.id == attempt_id)
+    connection.execute(change.values(row))
 
 
 def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:

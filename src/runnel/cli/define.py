@@ -33,6 +33,12 @@ ModeOption = Annotated[
 DialectOption = Annotated[
     str | None, typer.Option("--dialect", help="What the query is written in: spark, postgres.")
 ]
+DiamondOption = Annotated[
+    str | None,
+    typer.Option(
+        "--diamond-consistency", help="none, or atomic: advance with those it meets again."
+    ),
+]
 CommentOption = Annotated[str | None, typer.Option("--comment", help="A note about the table.")]
 
 
@@ -44,6 +50,7 @@ def create(
     mode: ModeOption = None,
     comment: CommentOption = None,
     dialect: DialectOption = None,
+    diamonds: DiamondOption = None,
     initialize: Annotated[
         bool, typer.Option("--initialize/--no-initialize", help="Fill it now, or at a refresh.")
     ] = True,
@@ -67,7 +74,7 @@ def create(
             status = place.create_stream_table(
                 name, text, schedule=schedule, refresh_mode=mode or "AUTO", comment=comment,
                 initialize=initialize, or_replace=or_replace, if_not_exists=if_not_exists,
-                dialect=dialect or "spark",
+                dialect=dialect or "spark", diamond_consistency=diamonds,
             )  # fmt: skip
         _tell(place, status)
 
@@ -83,6 +90,7 @@ def alter(
     mode: ModeOption = None,
     comment: CommentOption = None,
     dialect: DialectOption = None,
+    diamonds: DiamondOption = None,
     suspend: Annotated[bool, typer.Option("--suspend", help="Leave it out of refreshes.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="End a suspension.")] = False,
     lake: LakeOption = None,
@@ -98,7 +106,7 @@ def alter(
     if dialect is not None and text is None:
         raise typer.BadParameter("--dialect goes with a new query")
     given = {"refresh_mode": mode, "comment": comment, "status": status, "query": text,
-             "dialect": dialect}  # fmt: skip
+             "dialect": dialect, "diamond_consistency": diamonds}  # fmt: skip
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if schedule is not None or unschedule:
         changes["schedule"] = schedule

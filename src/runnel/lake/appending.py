@@ -97,7 +97,7 @@ def _commit_run(
     adds = run.adds(data_change=True)
 
     def propose(last: TraceCommit | None) -> Proposal | None:
-        if last is not None and last.epoch >= epoch.number:
+        if last is not None and last.newest >= epoch.number:
             return None
         state = epoch.state(last, stats)
         return Proposal(adds, state, overwrite=epoch.overwrite, app_id=incarnation)
@@ -121,9 +121,9 @@ def _write_by_delta(
 
 
 def _replay(last: TraceCommit | None, epoch: int) -> AppendStats | None:
-    if last is None or last.epoch < epoch:
+    if last is None or last.newest < epoch:
         return None
-    if last.epoch > epoch:
+    if last.epoch != epoch:
         return AppendStats(0, 0, is_new=False)
     return AppendStats(last.rows_inserted, last.rows_deleted, is_new=False)
 

@@ -56,9 +56,21 @@ class TraceCommit:
     """How many rows the trace holds, each counted as often as it is there; None: not counted."""
     is_unique: bool = False
     """Whether the rows up to `since` are known to be all different, by their `__key` alone."""
+    used: int = 0
+    """The newest epoch that was taken back: its number is not given again."""
+
+    @property
+    def group(self) -> str | None:
+        """The group with which this epoch became visible, or is still to become."""
+        return self.metadata.get("group")
+
+    @property
+    def newest(self) -> int:
+        """The last number that is used up."""
+        return max(self.epoch, self.used)
 
     def to_json(self) -> str:
-        counts = [self.rows_inserted, self.rows_deleted, self.rows, self.is_unique]
+        counts = [self.rows_inserted, self.rows_deleted, self.rows, self.is_unique, self.used]
         return json.dumps({_ENVELOPE: [self.epoch, self.since, *counts], "metadata": self.metadata})
 
     @staticmethod
@@ -86,6 +98,24 @@ def state_at(log: DeltaLog, version: int) -> TraceCommit | None:
     for earlier in range(version, -1, -1):
         if state := TraceCommit.from_json(version, log.user_metadata(earlier)):
             return state
+    return None
+
+
+def state_before(log: DeltaLog, state: TraceCommit) -> TraceCommit | None:
+    """The newest state with an older epoch."""
+    for earlier in range(state.version, -1, -1):
+        found = TraceCommit.from_json(earlier, log.user_metadata(earlier))
+        if found is not None and found.epoch < state.epoch:
+            return found
+    return None
+
+
+def state_of_epoch(log: DeltaLog, epoch: int) -> TraceCommit | None:
+    """The newest version in which an epoch is the last one, wherever that lies in the log."""
+    for version in range(log.latest_version(), -1, -1):
+        found = TraceCommit.from_json(version, log.user_metadata(version))
+        if found is not None and found.epoch <= epoch:
+            return found if found.epoch == epoch else None
     return None
 
 
@@ -176,12 +206,13 @@ def rewrite(
         live = log.snapshot(last.version).files
         if not wanted <= {file.path for file in live}:
             return None
-        return Proposal(adds, state(last), [_remove_action(log, file) for file in files])
+        return Proposal(adds, state(last), [remove_action(log, file) for file in files])
 
     return commit(log, log.snapshot(log.latest_version()).schema_json, propose)
 
 
-def _remove_action(log: DeltaLog, file: DataFile) -> RemoveAction:
+def remove_action(log: DeltaLog, file: DataFile) -> RemoveAction:
+    """The entry that takes a file out of the table; it stays on disk until a vacuum."""
     path = os.path.relpath(file.path, log.path)
     return RemoveAction(path, False, int(time.time() * 1000), file.size)
 

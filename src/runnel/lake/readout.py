@@ -17,14 +17,14 @@ def visible(rows: DataFrame, layout: Layout) -> DataFrame:
     return rows.select(*(sf.expr(sql).alias(column.name) for column, sql in layout.visible))
 
 
-def sql(path: str, layout: Layout, unique_upto: int | None) -> str:
-    """A query over the newest version of the trace at `path`.
+def sql(path: str, layout: Layout, unique_upto: int | None, version: int | None = None) -> str:
+    """A query over the newest version of the trace at `path`, or over a given one.
 
     Up to epoch `unique_upto` no row is there twice; rows of those epochs only ever vanish together.
     """
     shown = ", ".join(f"{text} AS {quote(column.name)}" for column, text in layout.visible)
     where = f" WHERE {layout.visible_when}" if layout.visible_when is not None else ""
-    table = f"delta.{quote(path)}"
+    table = f"delta.{quote(path)}" + ("" if version is None else f" VERSION AS OF {version}")
     if unique_upto is None or not is_groupable(layout.stored):
         netted = _netted(table, layout)
     else:

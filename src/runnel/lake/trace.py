@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from runnel.errors import SourceError
-from runnel.lake import compaction, merging, readout, weights
+from runnel.lake import compaction, merging, readout, weights, withdrawing
 from runnel.lake.appending import AppendStats, NewEpoch, write_epoch
-from runnel.lake.commits import TraceCommit, newest_state
+from runnel.lake.commits import TraceCommit, newest_state, state_at, state_before, state_of_epoch
 from runnel.lake.compaction import CompactStats
 from runnel.lake.log import DataFile, DeltaLog, HistoryLost, Snapshot
 from runnel.lake.reading import has_plain_paths, scan_files
@@ -45,6 +46,26 @@ class Trace:
     def last_commit(self) -> TraceCommit | None:
         """The newest epoch and what its refresh recorded, from the log."""
         return newest_state(self.log)
+
+    def next_epoch(self) -> int:
+        """The number of the epoch that is written next; one that was taken back is not reused."""
+        last = self.last_commit()
+        return last.newest + 1 if last else 1
+
+    def is_pending(self, last: TraceCommit, visible: int) -> bool:
+        """Whether the last commit waits for its group: appended directly on what is visible."""
+        if last.group is None or last.epoch <= visible:
+            return False
+        if last.since > visible > 0:
+            # Compacted since, which is only done to what was visible.
+            return False
+        before = state_before(self.log, last)
+        return (before.epoch if before else 0) == visible
+
+    def withdraw(self, spark: Callable[[], SparkSession], pending: TraceCommit) -> bool:
+        """Take an epoch back that never became visible; False when it is not the last one."""
+        before = state_before(self.log, pending)
+        return withdrawing.withdraw(self.log, spark, pending, before)
 
     def append(
         self, spark: SparkSession, df: DataFrame, epoch: int, metadata: Mapping[str, Any],
@@ -108,7 +129,34 @@ class Trace:
         last = self._last()
         upto = last.epoch if epoch is None else epoch
         self._require(upto, "contents")
-        snapshot, files = self._files(None, upto)
+        return self._readout(spark, last, upto)
+
+    def past_readout(self, spark: SparkSession, epoch: int) -> DataFrame:
+        """Like readout, also of an epoch that was compacted, while its files are still there."""
+        last = self._last()
+        then = last if epoch >= last.since else self._then(epoch)
+        if then is None:
+            raise _lost("contents", epoch, last.since)
+        return self._readout(spark, then, epoch)
+
+    def is_readable(self, epoch: int) -> bool:
+        """Whether `past_readout` of an epoch would work."""
+        if epoch >= self._last().since:
+            return True
+        return self._then(epoch) is not None
+
+    def _then(self, epoch: int) -> TraceCommit | None:
+        """The state in which an epoch was the last one, when nothing of it was deleted yet."""
+        try:
+            state = state_of_epoch(self.log, epoch)
+            files = self.log.snapshot(state.version).files if state else ()
+        except HistoryLost:
+            return None
+        is_whole = not self.log.is_local or all(os.path.exists(file.path) for file in files)
+        return state if is_whole else None
+
+    def _readout(self, spark: SparkSession, last: TraceCommit, upto: int) -> DataFrame:
+        snapshot, files = self._files(None, upto, last.version)
         since = self._unique_upto(last)
         if since is None or not _negative(files):
             rows = self._netted(spark, snapshot, files, upto)
@@ -116,12 +164,14 @@ class Trace:
             rows = self._overlaid(spark, snapshot, files, since, upto)
         return readout.visible(rows, self.layout)
 
-    def readout_sql(self) -> str:
-        """The readout of whatever is newest, as SQL text for a permanent view.
+    def readout_sql(self, version: int | None = None) -> str:
+        """The readout of whatever is newest, as SQL text for a permanent view; or of one version.
 
         It stays right whatever happens to the trace; renewed after a compaction it is faster.
         """
-        return readout.sql(self.path, self.layout, self._unique_upto(self._last()))
+        last = self._last() if version is None else state_at(self.log, version)
+        assert last is not None
+        return readout.sql(self.path, self.layout, self._unique_upto(last), version)
 
     def compact(
         self, spark: SparkSession, since: int, metadata: Mapping[str, Any] | None = None
@@ -190,13 +240,12 @@ class Trace:
     def _require(self, epoch: int, what: str) -> None:
         since = self._last().since
         if epoch < since:
-            raise HistoryLost(
-                f"the {what} at epoch {epoch} can no longer be told apart",
-                detail=f"everything up to epoch {since} was compacted or replaced",
-            )
+            raise _lost(what, epoch, since)
 
-    def _files(self, after: int | None, upto: int) -> tuple[Snapshot, list[DataFile]]:
-        snapshot = self.log.snapshot(self.log.latest_version())
+    def _files(
+        self, after: int | None, upto: int, version: int | None = None
+    ) -> tuple[Snapshot, list[DataFile]]:
+        snapshot = self.log.snapshot(self.log.latest_version() if version is None else version)
         return snapshot, [file for file in snapshot.files if _overlaps(file, after, upto)]
 
     def _scan(
@@ -206,6 +255,13 @@ class Trace:
             return scan_files(spark, snapshot, [file.path for file in files])
         reader = spark.read.format("delta").option("versionAsOf", snapshot.version)
         return reader.load(self.path)
+
+
+def _lost(what: str, epoch: int, since: int) -> HistoryLost:
+    return HistoryLost(
+        f"the {what} at epoch {epoch} can no longer be told apart",
+        detail=f"everything up to epoch {since} was compacted or replaced",
+    )
 
 
 def _overlaps(file: DataFile, after: int | None, upto: int) -> bool:

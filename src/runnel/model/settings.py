@@ -6,10 +6,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from runnel.errors import UserError
+from runnel.model.diamonds import DiamondConsistency, SchedulePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,14 @@ class Settings:
         default=False,
         metadata={"doc": "refuse DDL through the lake that takes away what a stream table reads"},
     )
+    diamond_consistency: DiamondConsistency = field(
+        default=DiamondConsistency.NONE,
+        metadata={"doc": "atomic: tables that meet again further down advance together or not"},
+    )
+    diamond_schedule_policy: SchedulePolicy = field(
+        default=SchedulePolicy.FASTEST,
+        metadata={"doc": "whose target lag an atomic group follows: fastest or slowest member"},
+    )
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @staticmethod
@@ -112,11 +122,13 @@ _BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "o
 
 
 def _convert(name: str, value: Any, type_: type, origin: str) -> Any:
+    is_choice = issubclass(type_, StrEnum)
     try:
         if type_ is bool:
             return _BOOLEANS[str(value).lower()]
-        return type_(value)
-    except (TypeError, ValueError, KeyError):
+        return type_(value.strip().lower() if is_choice else value)
+    except (AttributeError, TypeError, ValueError, KeyError):
+        expected = " or ".join(type_) if is_choice else type_.__name__  # type: ignore[arg-type]
         raise UserError(
-            f"{name} = {value!r} ({origin}) is not valid", detail=f"expected {type_.__name__}"
+            f"{name} = {value!r} ({origin}) is not valid", detail=f"expected {expected}"
         ) from None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
 
-from runnel.catalog import Source, StreamTable
-from runnel.errors import NotFound, RunnelError, SourceError
+from runnel.catalog import Source, StreamTable, set_grouped
+from runnel.catalog.records import AttemptFields
+from runnel.errors import RunnelError, SourceError
 from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.alerts import AlertKind
@@ -18,6 +20,7 @@ from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.execute import Outcome, execute
 from runnel.refresh.plan import RefreshPlan, plan_refresh
+from runnel.refresh.recovery import current, recover
 from runnel.refresh.reinitialize import rebuild_definition
 from runnel.refresh.workspace import Workspace
 
@@ -33,16 +36,16 @@ def refresh_table(workspace: Workspace, table_id: str, frontier: Frontier) -> Re
     wait = workspace.settings.busy_wait_seconds
     with workspace.leases.hold(lease_of(table_id), wait=wait) as lease:
         start = perf_counter()
-        table = recover(workspace, _current(workspace, table_id))
+        table = _by_itself(workspace, recover(workspace, current(workspace, table_id)))
         if table.state is TableState.SUSPENDED:
-            return _skipped(table, "the table is suspended")
+            return skipped(table, "the table is suspended")
         if table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp:
-            return _skipped(table, "it is already at a newer data timestamp")
+            return skipped(table, "it is already at a newer data timestamp")
         attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
         try:
             result = _attempt(workspace, table, frontier, start, lease.check)
         except Exception as error:
-            raise _fail(workspace, table, attempt, error, perf_counter() - start) from error
+            raise fail(workspace, table, attempt, error, perf_counter() - start) from error
         except BaseException:
             workspace.catalog.finish_attempt(attempt, states.Outcome.INTERRUPTED)
             raise
@@ -50,11 +53,29 @@ def refresh_table(workspace: Workspace, table_id: str, frontier: Frontier) -> Re
         return result
 
 
+def _by_itself(workspace: Workspace, table: StreamTable) -> StreamTable:
+    """A table that was in a group and is no longer: every commit of it is visible at once."""
+    if table.grouped:
+        set_grouped(workspace.catalog, [table.id], False)
+    return replace(table, grouped=False)
+
+
 def _no_data(workspace: Workspace, table_id: str, frontier: Frontier) -> RefreshResult | None:
     """The usual case, without a lease: every source stands where it stood."""
     start = perf_counter()
-    table = _current(workspace, table_id)
-    if (
+    table = current(workspace, table_id)
+    if not is_unmoved(workspace, table, frontier):
+        return None
+    result = unmoved(table, frontier, perf_counter() - start)
+    owner = workspace.leases.owner
+    if not workspace.catalog.record_no_data(table, frontier, owner, result.seconds, result.reason):
+        return None
+    return result
+
+
+def is_unmoved(workspace: Workspace, table: StreamTable, frontier: Frontier) -> bool:
+    """Whether a refresh to a frontier has nothing to do, as far as can be told without a lease."""
+    return not (
         table.frontier is None
         or table.state is not TableState.ACTIVE
         or table.reinitialize
@@ -62,47 +83,16 @@ def _no_data(workspace: Workspace, table_id: str, frontier: Frontier) -> Refresh
         or table.frontier.pins != frontier.pins
         or table.frontier.data_timestamp >= frontier.data_timestamp
         or workspace.trace(table).log.latest_version() != table.trace_version
-    ):
-        return None
-    reason = "no source changed"
-    result = RefreshResult(
-        name=str(table.name), action=RefreshAction.NO_DATA, reason=reason, change_rows=0,
-        seconds=perf_counter() - start, data_timestamp=frontier.data_timestamp,
+    )
+
+
+def unmoved(table: StreamTable, frontier: Frontier, seconds: float) -> RefreshResult:
+    """What a refresh gives that had nothing to do."""
+    return RefreshResult(
+        name=str(table.name), action=RefreshAction.NO_DATA, reason="no source changed",
+        change_rows=0, seconds=seconds, data_timestamp=frontier.data_timestamp,
         frontier=frontier, epoch=table.epoch,
     )  # fmt: skip
-    owner = workspace.leases.owner
-    if not workspace.catalog.record_no_data(table, frontier, owner, result.seconds, reason):
-        return None
-    return result
-
-
-def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
-    """Take over what the trace's log says when the catalog does not know it yet."""
-    trace = workspace.trace(table)
-    try:
-        version = trace.log.latest_version()
-    except SourceError:
-        if table.epoch == 0:
-            return table
-        raise SourceError(
-            f"the storage of {table.name} is gone",
-            detail=f"there is no Delta table at {trace.path}",
-            hint=f"DROP STREAM TABLE {table.name} and create it again",
-        ) from None
-    if version == table.trace_version:
-        return table
-    last = trace.last_commit()
-    if last is None:
-        return table
-    frontier = Frontier.from_json(last.metadata["frontier"])
-    if table.frontier and last.epoch == table.epoch:
-        frontier = max(table.frontier, frontier, key=lambda f: f.data_timestamp)
-    workspace.catalog.record_progress(
-        table.id, frontier, last.epoch, last.since, version, incarnation=table.incarnation
-    )
-    if last.epoch > table.epoch:
-        workspace.catalog.update_table(table.id, reinitialize=None)
-    return _current(workspace, table.id)
 
 
 def _attempt(
@@ -112,6 +102,23 @@ def _attempt(
     start: float,
     check: Callable[[], None],
 ) -> RefreshResult:
+    plan, outcome = carry_out(workspace, table, frontier, check)
+    reach("refresh.before_record")
+    since, trace_version = progress(workspace, plan.table, outcome)
+    workspace.catalog.record_progress(
+        table.id, plan.frontier, outcome.epoch, since, trace_version, incarnation=table.incarnation
+    )
+    return result_of(plan, outcome, perf_counter() - start)
+
+
+def carry_out(
+    workspace: Workspace,
+    table: StreamTable,
+    frontier: Frontier,
+    check: Callable[[], None],
+    group: str | None = None,
+) -> tuple[RefreshPlan, Outcome]:
+    """Plan and execute; `check` raises when the lease was lost meanwhile."""
     reach("refresh.before_plan")
     planning = perf_counter()
     plan = plan_refresh(workspace, table, frontier)
@@ -119,13 +126,12 @@ def _attempt(
         workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.name, plan.reason)
         pinned = partial(_require_pins, table, frontier)
         table = rebuild_definition(workspace, table, plan.reason, pinned)
-        plan = RefreshPlan(table, plan.action, plan.reason, frontier, plan.windows, plan.predicted)
+        plan = replace(plan, table=table)
     planned = perf_counter() - planning
     check()
-    outcome = execute(workspace, plan)
+    outcome = execute(workspace, replace(plan, group=group))
     outcome.phases = {"planning": planned, **outcome.phases}
-    reach("refresh.before_record")
-    return _record(workspace, plan, outcome, perf_counter() - start)
+    return plan, outcome
 
 
 def _require_pins(table: StreamTable, frontier: Frontier, sources: Sequence[Source]) -> None:
@@ -141,24 +147,22 @@ def _require_pins(table: StreamTable, frontier: Frontier, sources: Sequence[Sour
         )
 
 
-def _record(
-    workspace: Workspace, plan: RefreshPlan, outcome: Outcome, seconds: float
-) -> RefreshResult:
-    table = plan.table
-    is_silent = outcome.epoch == table.epoch
-    trace_version, since = table.trace_version, table.since
-    if not is_silent:
-        last = workspace.trace(table).last_commit()
-        assert last is not None
-        trace_version, since = workspace.trace(table).log.latest_version(), last.since
-    workspace.catalog.record_progress(
-        table.id, plan.frontier, outcome.epoch, since, trace_version, incarnation=table.incarnation
-    )
+def progress(workspace: Workspace, table: StreamTable, outcome: Outcome) -> tuple[int, int]:
+    """The `since` and the version of a trace after a refresh."""
+    if outcome.epoch == table.epoch:
+        return table.since, table.trace_version
+    last = workspace.trace(table).last_commit()
+    assert last is not None
+    return last.since, last.version
+
+
+def result_of(plan: RefreshPlan, outcome: Outcome, seconds: float) -> RefreshResult:
+    """What is told of a refresh."""
     action, reason = plan.action, plan.reason
     if action is RefreshAction.DIFFERENTIAL and not outcome.rows_inserted + outcome.rows_deleted:
         action, reason = RefreshAction.NO_DATA, "the changes do not touch the result"
     return RefreshResult(
-        name=str(table.name),
+        name=str(plan.table.name),
         action=action,
         reason=reason,
         rows_inserted=outcome.rows_inserted,
@@ -174,20 +178,7 @@ def _record(
 
 
 def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: RefreshResult) -> None:
-    workspace.catalog.finish_attempt(
-        attempt,
-        states.Outcome.OK,
-        action=result.action,
-        reason=result.reason,
-        rows_inserted=result.rows_inserted,
-        rows_deleted=result.rows_deleted,
-        change_rows=result.change_rows,
-        seconds=result.seconds,
-        phases=result.phases,
-        predicted=result.predicted,
-        frontier=result.frontier,
-        epoch=result.epoch,
-    )
+    workspace.catalog.finish_attempt(attempt, states.Outcome.OK, **fields_of(result))
     is_renewed = result.action is RefreshAction.REINITIALIZE
     if table.consecutive_errors or table.last_error or table.reinitialize or is_renewed:
         workspace.catalog.update_table(
@@ -210,15 +201,26 @@ def _tell(workspace: Workspace, table: StreamTable, result: RefreshResult) -> No
         )  # fmt: skip
 
 
+def fields_of(result: RefreshResult) -> AttemptFields:
+    """What the history keeps of a result."""
+    return {
+        "action": result.action, "reason": result.reason, "rows_inserted": result.rows_inserted,
+        "rows_deleted": result.rows_deleted, "change_rows": result.change_rows,
+        "seconds": result.seconds, "phases": result.phases, "predicted": result.predicted,
+        "frontier": result.frontier, "epoch": result.epoch,
+    }  # fmt: skip
+
+
 def note_failure(workspace: Workspace, table: StreamTable, error: RunnelError) -> RunnelError:
     """Record a refresh that failed before it began."""
     attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
-    return _fail(workspace, table, attempt, error, 0.0)
+    return fail(workspace, table, attempt, error, 0.0)
 
 
-def _fail(
+def fail(
     workspace: Workspace, table: StreamTable, attempt: int, error: Exception, seconds: float
 ) -> RunnelError:
+    """Record why an attempt failed; gives the error as it is told."""
     told = translate(error)
     workspace.catalog.finish_attempt(
         attempt, states.Outcome.FAILED, error=str(told), error_code=told.code, seconds=seconds
@@ -233,7 +235,8 @@ def _fail(
     return told
 
 
-def _skipped(table: StreamTable, reason: str) -> RefreshResult:
+def skipped(table: StreamTable, reason: str) -> RefreshResult:
+    """What a refresh gives that was not done."""
     return RefreshResult(
         name=str(table.name),
         action=RefreshAction.SKIP,
@@ -242,13 +245,6 @@ def _skipped(table: StreamTable, reason: str) -> RefreshResult:
         frontier=table.frontier,
         epoch=table.epoch,
     )
-
-
-def _current(workspace: Workspace, table_id: str) -> StreamTable:
-    table = workspace.catalog.get(table_id)
-    if table is None:
-        raise NotFound("the stream table was dropped meanwhile")
-    return table
 
 
 def now() -> datetime:

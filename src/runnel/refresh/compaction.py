@@ -6,13 +6,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from time import perf_counter
+from time import perf_counter, time
 
-from runnel.catalog import StreamTable
+from runnel.catalog import StreamTable, holds_on
 from runnel.errors import Busy
 from runnel.lake.session import translate
 from runnel.model.results import CompactResult
-from runnel.refresh.attempt import lease_of, recover
+from runnel.refresh.attempt import lease_of
+from runnel.refresh.recovery import recover
 from runnel.refresh.workspace import Workspace
 
 _log = logging.getLogger("runnel")
@@ -34,7 +35,7 @@ def compact_table(workspace: Workspace, known: StreamTable, wait: float) -> Comp
         last = trace.last_commit()
         assert last is not None
         _record(workspace, table, last.since, is_noticed=True)
-        trace.vacuum(timedelta(hours=workspace.settings.trace_retention_hours))
+        trace.vacuum(_retention(workspace, table))
         return CompactResult(
             str(table.name), stats.is_done, f"epochs up to {last.since}", last.since,
             stats.files_before, stats.files_after, stats.rows_before, stats.rows_after,
@@ -48,7 +49,7 @@ def merge_table(workspace: Workspace, known: StreamTable, wait: float) -> None:
         with workspace.worker(table.settings, adaptive=False) as spark:
             is_merged = workspace.trace(table).merge(spark)
         if is_merged:
-            _record(workspace, table, table.since, is_noticed=False)
+            _record(workspace, table, table.since, is_noticed=table.grouped)
 
 
 def tidy_when_due(workspace: Workspace, table_id: str) -> None:
@@ -103,9 +104,18 @@ def is_due(workspace: Workspace, table: StreamTable) -> bool:
     )
 
 
+def _retention(workspace: Workspace, table: StreamTable) -> timedelta:
+    """How long replaced files stay: as long as is set, and as any snapshot is open."""
+    retention = timedelta(hours=workspace.settings.trace_retention_hours)
+    open_since = [h.opened_at for h in holds_on(workspace.catalog, workspace.leases, table)]
+    margin = timedelta(hours=1)
+    return max([retention, *(timedelta(seconds=time() - at) + margin for at in open_since)])
+
+
 def safe_epoch(workspace: Workspace, table: StreamTable) -> int:
-    """The newest epoch that every consumer has passed."""
+    """The newest epoch that every consumer and every open snapshot has passed."""
     needed = [table.epoch]
+    needed += [hold.epoch for hold in holds_on(workspace.catalog, workspace.leases, table)]
     for consumer in workspace.catalog.dependents(table.id):
         pin = consumer.frontier.pins.get(table.name.key) if consumer.frontier else None
         if pin is not None and pin.identity == table.incarnation:

@@ -77,8 +77,9 @@ def _full(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
         rows = full_rows(bound, plan.table, plan.frontier)
     table, trace = plan.table, bound.workspace.trace(plan.table)
     with outcome.phase("commit"):
-        if table.epoch == 0 or not bound.workspace.catalog.dependents(table.id):
-            # Nobody waits for the difference: one commit puts the new rows in the old ones' place.
+        if table.epoch == 0 or not (plan.group or bound.workspace.catalog.dependents(table.id)):
+            # Nobody waits for the difference, or for the group to see the new rows: one commit puts
+            # them in the old ones' place.
             _commit(bound.workspace, plan, rows, outcome, replace=True)
         else:
             changed = difference(bound, trace, rows, table.epoch)
@@ -95,7 +96,7 @@ def _commit(
 ) -> None:
     """One Delta commit with the frontier inside it."""
     trace = workspace.trace(plan.table)
-    epoch = plan.table.epoch + 1
+    epoch = plan.epoch
     reach("refresh.before_append")
     write = trace.replace if replace else trace.append
     stats: AppendStats = write(frame.sparkSession, frame, epoch, _metadata(plan), rows_hint)
@@ -110,4 +111,5 @@ def _metadata(plan: RefreshPlan) -> dict[str, Any]:
         "frontier": plan.frontier.to_json(),
         "action": plan.action.value,
         "reason": plan.reason,
+        **({"group": plan.group} if plan.group else {}),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
 
 _T = TypeVar("_T")
+_QUERY = re.compile(r"\s*(SELECT|WITH|FROM|TABLE|VALUES)\b|\s*\(", re.IGNORECASE)
+_Shown = tuple[str, int, int | None]
 _FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
 
 
@@ -51,7 +54,7 @@ class SessionKeeper:
         self._revision = -1
         self._base: dict[str, TableName] = {}
         self._external: dict[str, str] = {}
-        self._views: dict[str, tuple[TableName, tuple[str, int]]] = {}
+        self._views: dict[str, tuple[TableName, _Shown]] = {}
 
     def open(self) -> SparkSession:
         with self._lock:
@@ -109,7 +112,8 @@ class SessionKeeper:
         self.sync()
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
-        frame = _told(lambda: spark.sql(text))
+        is_query = _QUERY.match(text) is not None
+        frame = _told(lambda: self._analysed(spark, text) if is_query else spark.sql(text))
         if target is not None and verb in ("create", "drop"):
             if verb == "drop" and self._given is None:
                 remove_folder(self._folder / "warehouse", target)
@@ -125,6 +129,11 @@ class SessionKeeper:
         self._refuse_stream_table("write", target)
         if _told(lambda: write_frame(spark, frame, target, mode, options)):
             self._note_external(spark, target)
+
+    def _analysed(self, spark: SparkSession, text: str) -> DataFrame:
+        """Names are looked up at once, so that a query never sees half of a group renewed."""
+        with self._lock:
+            return spark.sql(text)
 
     def _start(self) -> Session:
         if self._given is None:
@@ -144,8 +153,9 @@ class SessionKeeper:
     def _publish(self, spark: SparkSession, table: StreamTable) -> None:
         path = str(self._folder / "_runnel" / "traces" / table.incarnation)
         trace = Trace(path, table.incarnation, table.layout)
-        if trace.exists():
-            publish_view(spark, table.name, trace.readout_sql())
+        if trace.exists() and not (table.grouped and table.epoch == 0):
+            version = table.trace_version if table.grouped else None
+            publish_view(spark, table.name, trace.readout_sql(version))
             self._views[table.name.key] = (table.name, _state(table))
 
     def _sync_external(self, spark: SparkSession) -> None:
@@ -191,6 +201,6 @@ def _told(work: Callable[[], _T]) -> _T:
         raise translate(error) from error
 
 
-def _state(table: StreamTable) -> tuple[str, int]:
+def _state(table: StreamTable) -> _Shown:
     """What a view's text depends on."""
-    return table.incarnation, table.since
+    return table.incarnation, table.since, table.trace_version if table.grouped else None

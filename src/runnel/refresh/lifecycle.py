@@ -7,10 +7,9 @@ import shutil
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from time import perf_counter
 
-from runnel.catalog import StreamTable, is_alive
+from runnel.catalog import StreamTable
 from runnel.errors import AlreadyExists, RunnelError, SourceError, UserError
 from runnel.lake.log import DeltaLog
 from runnel.lake.names import TableKind, describe
@@ -177,10 +176,7 @@ def orphans(workspace: Workspace) -> list[str]:
 
 
 def _is_being_filled(workspace: Workspace, incarnation: str) -> bool:
-    held = workspace.leases.look(_storage_lease(incarnation))
-    if held is None or held.token is None or held.owner is None:
-        return False
-    return held.expires_at > datetime.now(UTC).timestamp() and is_alive(held.owner)
+    return workspace.leases.is_held(_storage_lease(incarnation))
 
 
 def remove_orphans(workspace: Workspace) -> list[str]:

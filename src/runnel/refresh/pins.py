@@ -32,6 +32,12 @@ class Pins:
         with self._lock:
             self._pins[key] = Pin("trace", incarnation, epoch)
 
+    def forget(self, keys: Iterable[str]) -> None:
+        """Look these up again when they are next asked for."""
+        with self._lock:
+            for key in keys:
+                self._pins.pop(key, None)
+
     def _pin(self, source: Source) -> Pin:
         with self._lock:
             if source.key not in self._pins:

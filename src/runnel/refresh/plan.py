@@ -13,10 +13,17 @@ from runnel.refresh.cost import Prediction, model_differential, model_full, pred
 from runnel.refresh.windows import Window, problems, total_rows, window_of
 from runnel.refresh.workspace import Workspace
 
+FIRST_FILL = "first fill"
+"""Why a table's first epoch is written: the history of its present query begins there."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """One refresh of one table from its frontier to `frontier`."""
+    """One refresh of one table from its frontier to `frontier`.
+
+    `epoch` is the number of what it appends, settled before the lease is checked for the last time;
+    `group` is set when that is not to be seen before the others of the group are there.
+    """
 
     table: StreamTable
     action: RefreshAction
@@ -24,6 +31,8 @@ class RefreshPlan:
     frontier: Frontier
     windows: Mapping[str, Window]
     predicted: dict[str, float] = field(default_factory=dict)
+    epoch: int = 1
+    group: str | None = None
 
     @property
     def change_rows(self) -> int:
@@ -40,21 +49,22 @@ class RefreshPlan:
 
 def plan_refresh(workspace: Workspace, table: StreamTable, frontier: Frontier) -> RefreshPlan:
     """Decide what a refresh to a frontier has to do."""
+    epoch = workspace.trace(table).next_epoch()
     windows = {s.key: window_of(workspace, table, s, frontier.pins[s.key]) for s in table.sources}
     action, reason = _forced(table, windows)
     if action is RefreshAction.NO_DATA:
-        return RefreshPlan(table, action, reason, frontier, windows)
+        return RefreshPlan(table, action, reason, frontier, windows, epoch=epoch)
     prediction, totals = _predict(workspace, table, windows)
     if action is None:
         action, reason = _choose(windows, prediction, totals, workspace.settings.max_change_ratio)
     predicted = {**prediction.to_json(), "model": _model(action, windows, totals)}
-    return RefreshPlan(table, action, reason, frontier, windows, predicted)
+    return RefreshPlan(table, action, reason, frontier, windows, predicted, epoch)
 
 
 def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshAction | None, str]:
     """What must be done whatever it costs, or None when there is a choice."""
     if table.frontier is None:
-        return RefreshAction.FULL, "first fill"
+        return RefreshAction.FULL, FIRST_FILL
     if table.reinitialize:
         return RefreshAction.REINITIALIZE, table.reinitialize
     if trouble := problems(windows):

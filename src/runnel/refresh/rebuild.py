@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from runnel.catalog import StreamTable
 from runnel.errors import RunnelError
 from runnel.model.refresh import TableState
-from runnel.refresh.attempt import recover
 from runnel.refresh.lifecycle import storage_is_missing
+from runnel.refresh.recovery import recover
 from runnel.refresh.workspace import Workspace
 
 

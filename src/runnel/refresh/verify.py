@@ -14,9 +14,9 @@ from runnel.lake.session import translate
 from runnel.model.columns import Column
 from runnel.model.results import VerifyResult
 from runnel.model.tabular import plain
-from runnel.refresh.attempt import recover
 from runnel.refresh.bind import binding
 from runnel.refresh.full import expected_rows
+from runnel.refresh.recovery import catch_up
 from runnel.refresh.workspace import Workspace
 
 _SAMPLE = 10
@@ -30,7 +30,7 @@ _SETTINGS = {"spark.sql.constraintPropagation.enabled": "false"}
 def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
     """Compare a table with its query; the result is recorded."""
     start = perf_counter()
-    table = recover(workspace, table)
+    table = catch_up(workspace, table)
     if table.frontier is None:
         raise UserError(
             f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"

@@ -28,7 +28,8 @@ _FRAMES = 32
 class Workspace:
     """Shared by the threads of one process; Spark starts when something first needs it.
 
-    `present_spark` is the session if there is one. `compiled` holds, by incarnation, a text and
+    `present_spark` is the session if there is one, `renew_names` brings its names in step with the
+    catalog. `compiled` holds, by incarnation, a text and
     what it compiles to; `defined_here` the incarnations whose temporary views are this session's;
     `seen_views` the keys of catalog views that this session had; `functions` those of the user's
     own, by key.
@@ -41,6 +42,7 @@ class Workspace:
     open_spark: Callable[[], SparkSession]
     present_spark: Callable[[], SparkSession | None] = lambda: None
     alerts: Alerts = field(default_factory=NoAlerts)
+    renew_names: Callable[[], None] = lambda: None
     compiled: dict[str, tuple[str, CompiledQuery]] = field(default_factory=dict)
     defined_here: set[str] = field(default_factory=set)
     seen_views: set[str] = field(default_factory=set)

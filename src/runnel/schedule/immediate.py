@@ -56,10 +56,14 @@ def _watched(workspace: Workspace) -> dict[str, Source]:
     tables = _tables(workspace)
     return {
         source.location: source
-        for key in refresh_order(tables.values(), set(keys))
+        for key in _order(workspace, tables, set(keys))
         for source in tables[key].sources
         if source.kind == "delta" and source.location
     }
+
+
+def _order(workspace: Workspace, tables: Tables, targets: set[str]) -> list[str]:
+    return refresh_order(tables.values(), targets, workspace.settings.diamond_consistency)
 
 
 def _versions(workspace: Workspace, watched: Iterable[str]) -> dict[str, int | None]:
@@ -99,7 +103,7 @@ def _is_behind(workspace: Workspace, tables: Tables, key: str) -> bool:
     table = tables[key]
     if table.mode is not RefreshMode.IMMEDIATE or table.state is TableState.SUSPENDED:
         return False
-    above = [tables[k] for k in refresh_order(tables.values(), {key})]
+    above = [tables[k] for k in _order(workspace, tables, {key})]
     try:
         return any(_has_moved(workspace, tables, t) for t in above)
     except RunnelError:

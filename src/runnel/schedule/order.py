@@ -8,6 +8,8 @@ import networkx as nx
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import UserError
+from runnel.model.diamonds import DiamondConsistency
+from runnel.schedule.diamonds import Unit, unit_graph
 
 
 def graph_of(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
@@ -21,16 +23,26 @@ def graph_of(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
     return graph
 
 
-def refresh_order(tables: Iterable[StreamTable], targets: set[str] | None) -> list[str]:
-    """Parents before children: everything, or the targets and all that lies above them."""
-    graph = graph_of(tables)
+def refresh_units(
+    tables: Iterable[StreamTable], targets: set[str] | None, default: DiamondConsistency
+) -> list[Unit]:
+    """Parents before children: everything, or the targets and all that lies above them.
+
+    Who is in an atomic group brings the whole group, and all that lies above that.
+    """
+    graph = unit_graph(tables, default)
     if targets is not None:
-        wanted = set(targets)
-        for target in targets:
-            if target in graph:
-                wanted |= nx.ancestors(graph, target)
-        graph = graph.subgraph(wanted)
+        wanted = {unit for unit in graph if targets.intersection(unit)}
+        above = [nx.ancestors(graph, unit) for unit in wanted]
+        graph = graph.subgraph(wanted.union(*above))
     return list(nx.lexicographical_topological_sort(graph))
+
+
+def refresh_order(
+    tables: Iterable[StreamTable], targets: set[str] | None, default: DiamondConsistency
+) -> list[str]:
+    """The tables of `refresh_units`, one by one."""
+    return [key for unit in refresh_units(tables, targets, default) for key in unit]
 
 
 def downstream(tables: Iterable[StreamTable], key: str) -> set[str]:

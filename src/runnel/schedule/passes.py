@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import RunnelError
+from runnel.model.names import TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import note_failure, refresh_table
 from runnel.refresh.compaction import tidy_when_due
+from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
-from runnel.schedule.order import refresh_order
+from runnel.schedule.diamonds import Unit
+from runnel.schedule.order import refresh_units
 from runnel.schedule.renew import renew_views
 
 Notice = Callable[[RefreshResult], None]
@@ -31,21 +34,10 @@ def refresh_pass(
     pins = Pins(workspace)
     failed = renew_views(workspace, tables, targets, pins)
     results: dict[str, RefreshResult] = {}
-    for key in refresh_order(tables.values(), targets):
-        table = tables[key]
-        if key in failed:
-            continue
-        upstream = next((s.key for s in table.sources if s.key in failed), None)
-        if upstream is not None:
-            failed[key] = failed[upstream]
-            results[key] = _held_up(table, tables[upstream])
-        else:
-            try:
-                results[key] = _refresh(workspace, table, pins)
-            except RunnelError as error:
-                failed[key] = error
-                continue
-        notice(results[key])
+    for unit in _units(workspace, tables, targets):
+        for result in _refresh_unit(workspace, [tables[key] for key in unit], pins, failed):
+            results[TableName.parse(result.name).key] = result
+            notice(result)
     note_caught_up(workspace.catalog, workspace.alerts, datetime.now(UTC))
     if failed:
         raise next(iter(failed.values()))
@@ -59,13 +51,57 @@ def bring_up(workspace: Workspace, sources: Iterable[Source]) -> Pins:
     targets = {s.key for s in sources if s.kind == "stream"}
     for error in renew_views(workspace, tables, targets, pins).values() if targets else ():
         raise error
-    for key in refresh_order(tables.values(), targets) if targets else ():
-        _refresh(workspace, tables[key], pins)
+    for unit in _units(workspace, tables, targets) if targets else ():
+        refresh_unit(workspace, [tables[key] for key in unit], pins)
     return pins
 
 
-def _held_up(table: StreamTable, upstream: StreamTable) -> RefreshResult:
-    reason = f"{upstream.name}, which it reads, could not be refreshed"
+def refresh_unit(
+    workspace: Workspace, tables: Sequence[StreamTable], pins: Pins
+) -> list[RefreshResult]:
+    """Refresh a table by itself, or the tables of an atomic group together."""
+    if len(tables) == 1:
+        return [_refresh(workspace, tables[0], pins)]
+    results = refresh_group(workspace, [table.id for table in tables], pins)
+    for table in tables:
+        result = results[table.name.key]
+        _pin(workspace, table, result, pins)
+        if result.action not in (RefreshAction.NO_DATA, RefreshAction.SKIP):
+            tidy_when_due(workspace, table.id)
+    return list(results.values())
+
+
+def _units(
+    workspace: Workspace, tables: Mapping[str, StreamTable], targets: set[str] | None
+) -> list[Unit]:
+    return refresh_units(tables.values(), targets, workspace.settings.diamond_consistency)
+
+
+def _refresh_unit(
+    workspace: Workspace,
+    tables: Sequence[StreamTable],
+    pins: Pins,
+    failed: dict[str, RunnelError],
+) -> list[RefreshResult]:
+    """The results of a unit; when it fails or has to wait, that is noted for those below it."""
+    known = {table.name.key for table in tables}
+    upstream = next((s for t in tables for s in t.sources if s.key in failed), None)
+    error = next((failed[key] for key in sorted(known) if key in failed), None)
+    if upstream is not None and upstream.key not in known:
+        waiting = [t for t in tables if t.name.key not in failed]
+        failed.update({t.name.key: failed[upstream.key] for t in waiting})
+        return [_held_up(table, upstream.name) for table in waiting]
+    if error is None:
+        try:
+            return refresh_unit(workspace, tables, pins)
+        except RunnelError as found:
+            error = found
+    failed.update(dict.fromkeys(known, error))
+    return []
+
+
+def _held_up(table: StreamTable, upstream: TableName) -> RefreshResult:
+    reason = f"{upstream}, which it reads, could not be refreshed"
     return RefreshResult(str(table.name), RefreshAction.SKIP, reason, epoch=table.epoch)
 
 
@@ -75,10 +111,15 @@ def _refresh(workspace: Workspace, table: StreamTable, pins: Pins) -> RefreshRes
     except RunnelError as error:
         raise note_failure(workspace, table, error) from error
     result = refresh_table(workspace, table.id, frontier)
+    _pin(workspace, table, result, pins)
+    if result.action is not RefreshAction.NO_DATA:
+        tidy_when_due(workspace, table.id)
+    return result
+
+
+def _pin(workspace: Workspace, table: StreamTable, result: RefreshResult, pins: Pins) -> None:
+    """Those below it read the table where this pass left it."""
     after = workspace.catalog.get(table.id)
     if after is not None and after.state is not TableState.UNINITIALIZED:
         epoch = result.epoch if result.epoch is not None else after.epoch
         pins.set_epoch(table.name.key, after.incarnation, epoch)
-    if result.action is not RefreshAction.NO_DATA:
-        tidy_when_due(workspace, table.id)
-    return result

@@ -13,8 +13,9 @@ from runnel.errors import Busy, RunnelError
 from runnel.lake.frames import SparkSession
 from runnel.lake.session import translate
 from runnel.model.refresh import TableState
-from runnel.refresh.attempt import lease_of, note_failure, recover
+from runnel.refresh.attempt import lease_of, note_failure
 from runnel.refresh.pins import Pins
+from runnel.refresh.recovery import recover
 from runnel.refresh.reinitialize import rebuild_definition
 from runnel.refresh.source_ddl import moved_source
 from runnel.refresh.views import redefined_view
@@ -28,7 +29,7 @@ def renew_views(
     """Renew the tables of a pass where needed, in place; the errors of those that do not fit."""
     if not any(table.views or table.reinitialize for table in tables.values()):
         return {}
-    wanted = [tables[key] for key in refresh_order(tables.values(), targets)]
+    wanted = [tables[key] for key in _order(workspace, tables, targets)]
     failed = _renew_moved(workspace, tables, wanted)
     current = [tables[table.name.key] for table in wanted if table.name.key not in failed]
     watched = [t for t in current if t.views and t.state is not TableState.SUSPENDED]
@@ -57,6 +58,12 @@ def _renew_moved(
         except Exception as error:
             failed[table.name.key] = _noted(workspace, table, translate(error))
     return failed
+
+
+def _order(
+    workspace: Workspace, tables: dict[str, StreamTable], targets: set[str] | None
+) -> list[str]:
+    return refresh_order(tables.values(), targets, workspace.settings.diamond_consistency)
 
 
 def _spark(workspace: Workspace, tables: Iterable[StreamTable], pins: Pins) -> SparkSession | None:

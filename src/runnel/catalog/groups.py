@@ -1,0 +1,71 @@
+"""Tables that become visible together: progress recorded in one transaction, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from runnel.catalog.engine import writing
+from runnel.catalog.lease import Lease, lost
+from runnel.catalog.records import AttemptFields, StreamTable
+from runnel.catalog.rows import frontier_to_json
+from runnel.catalog.schema import leases, stream_tables
+from runnel.catalog.writer import Writer, finish
+from runnel.errors import Busy
+from runnel.model.frontier import Frontier
+from runnel.model.refresh import Outcome, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """One table's step: from the state that `table` is to what its trace now holds."""
+
+    table: StreamTable
+    frontier: Frontier
+    epoch: int
+    since: int
+    trace_version: int
+    attempt: int
+    fields: AttemptFields = field(hash=False)
+
+
+def advance_together(writer: Writer, advances: Sequence[Advance], held: Sequence[Lease]) -> None:
+    """Make the new epochs visible and close the attempts; Busy when a lease or a table was lost."""
+    is_moved = any(advance.epoch != advance.table.epoch for advance in advances)
+    with writer.changing() if is_moved else writing(writer.engine) as connection:
+        for lease in held:
+            _require(connection, lease)
+        for advance in advances:
+            _advance(connection, advance)
+            finish(connection, advance.attempt, Outcome.OK, None, advance.fields)
+
+
+def set_grouped(writer: Writer, table_ids: Sequence[str], is_grouped: bool) -> None:
+    """Note that readers have to stay at recorded states, or no longer; other processes notice."""
+    with writer.changing() as connection:
+        change = stream_tables.update().where(stream_tables.c.id.in_(table_ids))
+        connection.execute(change.values(grouped=is_grouped))
+
+
+def _require(connection: sa.Connection, lease: Lease) -> None:
+    query = sa.select(leases.c.token).where(leases.c.resource == lease.resource)
+    if connection.execute(query.with_for_update()).scalar() != lease.token:
+        raise lost(lease.resource, None)
+
+
+def _advance(connection: sa.Connection, advance: Advance) -> None:
+    table, c = advance.table, stream_tables.c
+    as_known = sa.and_(c.id == table.id, c.incarnation == table.incarnation, c.epoch == table.epoch)
+    row: dict[str, Any] = {
+        "frontier": frontier_to_json(advance.frontier), "epoch": advance.epoch,
+        "since": advance.since, "trace_version": advance.trace_version,
+        "reinitialize": None, "consecutive_errors": 0, "last_error": None,
+    }  # fmt: skip
+    if table.state is TableState.UNINITIALIZED:
+        row["state"] = TableState.ACTIVE.value
+    change = stream_tables.update().where(as_known).values(row)
+    if connection.execute(change).rowcount != 1:
+        raise Busy(f"{table.name} was changed while its group was refreshed", hint="refresh again")

@@ -1,0 +1,174 @@
+"""An atomic group refreshed: every member appends, then one transaction shows all of it or nothing.
+
+Until that transaction the new epochs are in the traces, but nobody reads them except the members
+below. A member that fails, or a process that dies, leaves the group where it was: the next holder
+of a member's lease takes the epoch back that never became visible.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from runnel.catalog import Advance, Lease, StreamTable, advance_together, set_grouped
+from runnel.model import refresh as states
+from runnel.model.failpoints import reach
+from runnel.model.refresh import RefreshAction, TableState
+from runnel.model.results import RefreshResult
+from runnel.refresh.attempt import (
+    carry_out,
+    fail,
+    fields_of,
+    is_unmoved,
+    lease_of,
+    progress,
+    result_of,
+    skipped,
+    unmoved,
+)
+from runnel.refresh.pins import Pins
+from runnel.refresh.recovery import current, recover
+from runnel.refresh.workspace import Workspace
+
+_log = logging.getLogger("runnel")
+
+
+def refresh_group(
+    workspace: Workspace, table_ids: Sequence[str], pins: Pins
+) -> dict[str, RefreshResult]:
+    """Bring tables to the pins of a pass, all or none; results by table key.
+
+    `table_ids` come parents before children. The error of a member that fails is raised.
+    """
+    if (quick := _no_data(workspace, table_ids, pins)) is not None:
+        return quick
+    wait = workspace.settings.busy_wait_seconds
+    with ExitStack() as stack:
+        # In one order everywhere, so that two groups never wait for each other.
+        names = [lease_of(table_id) for table_id in sorted(table_ids)]
+        held = [stack.enter_context(workspace.leases.hold(name, wait=wait)) for name in names]
+        tables = [recover(workspace, current(workspace, table_id)) for table_id in table_ids]
+        if (reason := _obstacle(tables, pins)) is not None:
+            return {table.name.key: skipped(table, reason) for table in tables}
+        return _GroupRun(workspace, pins, held, _hold_back(workspace, tables)).run()
+
+
+@dataclass
+class _GroupRun:
+    """One refresh of a group under the leases of all its members."""
+
+    workspace: Workspace
+    pins: Pins
+    held: Sequence[Lease]
+    tables: Sequence[StreamTable]
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    advances: list[Advance] = field(default_factory=list)
+    attempts: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> dict[str, RefreshResult]:
+        results: dict[str, RefreshResult] = {}
+        try:
+            for table in self.tables:
+                results[table.name.key] = self._append(table)
+                reach("group.appended")
+            self._check()
+            reach("group.before_switch")
+            advance_together(self.workspace.catalog, self.advances, self.held)
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        reach("group.after_switch")
+        return results
+
+    def _append(self, table: StreamTable) -> RefreshResult:
+        """One member's refresh, not visible yet; those below it read it all the same."""
+        start = perf_counter()
+        attempt = self.workspace.catalog.start_attempt(table.id, self.workspace.leases.owner)
+        self.attempts[table.id] = attempt
+        try:
+            frontier = self.pins.frontier(table.sources)
+            plan, outcome = carry_out(self.workspace, table, frontier, self._check, self.id)
+        except Exception as error:
+            del self.attempts[table.id]
+            raise fail(self.workspace, table, attempt, error, perf_counter() - start) from error
+        result = result_of(plan, outcome, perf_counter() - start)
+        since, version = progress(self.workspace, table, outcome)
+        self.advances.append(
+            Advance(plan.table, frontier, outcome.epoch, since, version, attempt, fields_of(result))
+        )
+        self.pins.set_epoch(table.name.key, table.incarnation, outcome.epoch)
+        return result
+
+    def _check(self) -> None:
+        for lease in self.held:
+            lease.check()
+
+    def _give_up(self, error: BaseException) -> None:
+        """Take back what was appended; what cannot be taken back now is, by the next refresh."""
+        self.pins.forget(table.name.key for table in self.tables)
+        told = str(getattr(error, "primary", error)) if isinstance(error, Exception) else None
+        for table in self.tables:
+            try:
+                self._withdraw(table)
+                self._close(table, told)
+            except Exception as trouble:
+                _log.warning("%s: not all of its group is undone yet: %s", table.name, trouble)
+
+    def _withdraw(self, table: StreamTable) -> None:
+        trace = self.workspace.trace(table)
+        last = trace.last_commit()
+        # Asked again: the transaction may be done although its answer was lost.
+        visible = current(self.workspace, table.id).epoch
+        if last is not None and last.group == self.id and last.epoch > visible:
+            trace.withdraw(lambda: self.workspace.spark, last)
+
+    def _close(self, table: StreamTable, told: str | None) -> None:
+        """The attempt of a member that did nothing wrong."""
+        attempt = self.attempts.get(table.id)
+        finish = self.workspace.catalog.finish_attempt
+        if attempt is not None and told is not None:
+            reason = f"its group was given up: {told}"
+            finish(attempt, states.Outcome.OK, action=RefreshAction.SKIP, reason=reason)
+        elif attempt is not None:
+            finish(attempt, states.Outcome.INTERRUPTED)
+
+
+def _no_data(
+    workspace: Workspace, table_ids: Sequence[str], pins: Pins
+) -> dict[str, RefreshResult] | None:
+    """The usual case, without a lease: every source of every member stands where it stood."""
+    start = perf_counter()
+    moves = []
+    for table in (current(workspace, table_id) for table_id in table_ids):
+        frontier = pins.frontier(table.sources)
+        if not (table.grouped and is_unmoved(workspace, table, frontier)):
+            pins.forget(current(workspace, table_id).name.key for table_id in table_ids)
+            return None
+        moves.append((table, frontier))
+    seconds = perf_counter() - start
+    results = {t.name.key: unmoved(t, f, seconds / len(moves)) for t, f in moves}
+    owner, reason = workspace.leases.owner, next(iter(results.values())).reason
+    is_recorded = workspace.catalog.record_all_no_data(moves, owner, seconds, reason)
+    return results if is_recorded else None
+
+
+def _obstacle(tables: Sequence[StreamTable], pins: Pins) -> str | None:
+    """Why the group as a whole cannot be refreshed now."""
+    for table in tables:
+        if table.state is TableState.SUSPENDED:
+            return f"{table.name}, which it advances together with, is suspended"
+        if table.frontier and table.frontier.data_timestamp >= pins.data_timestamp:
+            return f"{table.name} is already at a newer data timestamp"
+    return None
+
+
+def _hold_back(workspace: Workspace, tables: Sequence[StreamTable]) -> list[StreamTable]:
+    """Before anything is appended that must not be seen, readers are told to look at versions."""
+    if not all(table.grouped for table in tables):
+        set_grouped(workspace.catalog, [table.id for table in tables], True)
+        workspace.renew_names()
+    return [replace(table, grouped=True) for table in tables]

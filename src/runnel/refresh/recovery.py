@@ -1,0 +1,71 @@
+"""What a trace's log says when the catalog does not know it yet, taken over or taken back."""
+
+from __future__ import annotations
+
+from runnel.catalog import StreamTable
+from runnel.errors import NotFound, SourceError
+from runnel.lake.trace import TraceCommit
+from runnel.model.frontier import Frontier
+from runnel.refresh.workspace import Workspace
+
+
+def current(workspace: Workspace, table_id: str) -> StreamTable:
+    """The table as the catalog has it now."""
+    table = workspace.catalog.get(table_id)
+    if table is None:
+        raise NotFound("the stream table was dropped meanwhile")
+    return table
+
+
+def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
+    """Bring catalog and trace in step; only for those who hold the table's lease.
+
+    An epoch whose group did not become visible is taken back: with the lease in hand nobody is
+    working on it any more, and the next refresh computes it again from the same sources or newer.
+    """
+    trace = workspace.trace(table)
+    if _version(workspace, table) == table.trace_version:
+        return table
+    last = trace.last_commit()
+    if last is not None and trace.is_pending(last, table.epoch):
+        trace.withdraw(lambda: workspace.spark, last)
+    return catch_up(workspace, table)
+
+
+def catch_up(workspace: Workspace, table: StreamTable) -> StreamTable:
+    """Take over what became visible by its commit alone; readers may do this without a lease."""
+    trace = workspace.trace(table)
+    if _version(workspace, table) == table.trace_version:
+        return table
+    last = trace.last_commit()
+    if last is None or last.epoch == 0 or trace.is_pending(last, table.epoch):
+        return table
+    return _take_over(workspace, table, last)
+
+
+def _take_over(workspace: Workspace, table: StreamTable, last: TraceCommit) -> StreamTable:
+    frontier = Frontier.from_json(last.metadata["frontier"])
+    if table.frontier and last.epoch == table.epoch:
+        frontier = max(table.frontier, frontier, key=lambda f: f.data_timestamp)
+    workspace.catalog.record_progress(
+        table.id, frontier, last.epoch, last.since, last.version,
+        incarnation=table.incarnation, is_noticed=table.grouped, known_epoch=table.epoch,
+    )  # fmt: skip
+    if last.epoch > table.epoch:
+        workspace.catalog.update_table(table.id, reinitialize=None)
+    return current(workspace, table.id)
+
+
+def _version(workspace: Workspace, table: StreamTable) -> int | None:
+    """The newest version of the trace; None when a table that was never filled has none."""
+    trace = workspace.trace(table)
+    try:
+        return trace.log.latest_version()
+    except SourceError:
+        if table.epoch == 0:
+            return None
+        raise SourceError(
+            f"the storage of {table.name} is gone",
+            detail=f"there is no Delta table at {trace.path}",
+            hint=f"DROP STREAM TABLE {table.name} and create it again",
+        ) from None
