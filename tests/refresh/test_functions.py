@@ -9,7 +9,7 @@ import pytest
 import runnel
 from refresh.helpers import check, orders
 from runnel.api import Lake
-from runnel.errors import NotDifferentiable, RunnelError, UserError
+from runnel.errors import NotDifferentiable, QueryFailed, RunnelError, UserError
 
 pytestmark = pytest.mark.spark
 
@@ -51,14 +51,16 @@ def test_an_aggregate(lake: Lake, tmp_path: Path) -> None:
 
 def test_an_aggregate_of_pandas_beside_one_of_spark(lake: Lake, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
-    from pyspark.sql.functions import pandas_udf
+    from pyspark.sql.functions import PandasUDFType, pandas_udf
 
     source = orders(lake, tmp_path)
 
     def product(x, y):  # type: ignore[no-untyped-def]
         return int((x * y).sum())
 
-    lake.register_function("dot", pandas_udf(product, "long", "grouped_agg"), deterministic=True)
+    lake.register_function(
+        "dot", pandas_udf(product, "long", PandasUDFType.GROUPED_AGG), deterministic=True
+    )
     query = "SELECT cust, dot(id, cust) AS d, SUM(id) AS ids FROM orders GROUP BY cust"
     lake.create_stream_table("dots", query, refresh_mode="DIFFERENTIAL")
     source.append((4, 12, "2.00"), (5, 12, "1.00"))
@@ -110,3 +112,11 @@ def test_what_cannot_be_registered(lake: Lake) -> None:
         lake.register_function("f", lambda x: x)
     with pytest.raises(UserError, match="startup"):
         runnel.connect(lake._workspace.path, spark=lake.spark, startup="no_such_module:register")
+
+
+def test_a_function_that_fails_says_how(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.register_function("broken", lambda x: x // 0, "int", deterministic=True)
+    with pytest.raises(QueryFailed, match="ZeroDivisionError: integer division"):
+        lake.create_stream_table("none", "SELECT broken(cust) AS b FROM orders")
+    assert not lake.status()

@@ -56,23 +56,21 @@ def _of_list(function: Any) -> Callable[[Sequence[Any]], Any]:
     is_pandas = kind == PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF
     plain = function.func
 
+    # It runs where Runnel may not be installed, so it must not name anything of this module.
     def over_list(values: Sequence[Any]) -> Any:
-        columns = [list(c) for c in zip(*values, strict=True)] if _are_rows(values) else [values]
-        made = plain(*(_series(column, is_pandas) for column in columns))
+        make: Any
+        if is_pandas:
+            from pandas import Series
+
+            make = Series
+        else:
+            from pyarrow import array
+
+            make = array
+        rows = bool(values) and isinstance(values[0], tuple)
+        columns = [list(c) for c in zip(*values, strict=True)] if rows else [values]
+        made = plain(*map(make, columns))
+        made = made.as_py() if hasattr(made, "as_py") else made
         return made.item() if hasattr(made, "item") else made
 
     return over_list
-
-
-def _are_rows(values: Sequence[Any]) -> bool:
-    return bool(values) and isinstance(values[0], tuple)
-
-
-def _series(values: Sequence[Any], is_pandas: bool) -> Any:
-    if is_pandas:
-        import pandas
-
-        return pandas.Series(values)
-    import pyarrow
-
-    return pyarrow.array(values)

@@ -145,6 +145,9 @@ def _start(lake_path: Path, conf: Mapping[str, str]) -> SparkSession:
     log = lake_path / "_runnel" / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     settings = _settings(lake_path, master) | dict(conf)
+    if master.startswith("local"):
+        # Functions of the user's own run in this Python, with its packages, not in any python3.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("runnel")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -72,6 +72,8 @@ def translate(error: Exception) -> RunnelError:
         return InternalFault("a stored row has a negative total weight", hint="rebuild the table")
     if (shortage := _shortage(error, text)) is not None:
         return shortage
+    if "Traceback (most recent call last):" in text and isinstance(error, PySparkException):
+        return _own_function_failed(text)
     condition, message = _condition_and_message(error, text)
     kind = _kind(error, condition, text)
     return kind(message, detail=_detail(condition, text), hint=_hint(condition))
@@ -86,6 +88,15 @@ def _shortage(error: Exception, text: str) -> SystemFault | None:
             line = next(line for line in told.splitlines() if sign in line)
             return SystemFault(what, detail=line.strip()[:300], hint=hint)
     return None
+
+
+def _own_function_failed(text: str) -> RunnelError:
+    """A function of the user's own raised: its error comes last, what led to it before."""
+    trace = [line for line in text.splitlines() if line.strip()]
+    return QueryFailed(
+        f"a Python function of the query failed: {trace[-1].strip()}",
+        detail="\n".join(line for line in trace[1:-1] if "pyspark" not in line),
+    )
 
 
 def _kind(error: Exception, condition: str | None, text: str) -> type[RunnelError]:
