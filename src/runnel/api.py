@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
+from threading import Event
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from runnel import sql as statements
@@ -56,8 +57,10 @@ from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import diamonds, seeing
 from runnel.schedule.alerting import AlertBook, C
+from runnel.schedule.loop import Onlooker
 from runnel.schedule.order import check_no_cycle, downstream, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
+from runnel.schedule.run import run_lake
 from runnel.schedule.running import freshen, run_statement, write_table
 
 _UNSET: Any = object()
@@ -164,7 +167,7 @@ class Lake(Closing):
         if existing is not None and if_not_exists:
             return self.status(target)
         mode = RefreshMode.parse(refresh_mode)
-        when = Schedule.parse(schedule) if schedule is not None else None
+        when = self._schedule(schedule)
         check_mode(mode, when)
         asked = _asked_of_diamonds(diamond_consistency)
         self._keeper.sync()
@@ -182,7 +185,8 @@ class Lake(Closing):
         )  # fmt: skip
         self._workspace.note_views(table)
         if existing is None or not or_replace:
-            create_table(self._workspace, table, self._pins(definition, initialize))
+            lag = when.seconds if when is not None else None
+            create_table(self._workspace, table, self._pins(definition, initialize, lag))
         else:
             table = replace(table, id=existing.id, created_at=existing.created_at)
             redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
@@ -211,7 +215,7 @@ class Lake(Closing):
         table = self._find(name)
         changes: dict[str, Any] = {}
         if schedule is not _UNSET:
-            changes["schedule"] = Schedule.parse(schedule) if schedule is not None else None
+            changes["schedule"] = self._schedule(schedule)
         if comment is not _UNSET:
             changes["comment"] = comment
         if diamond_consistency is not _UNSET:
@@ -220,7 +224,7 @@ class Lake(Closing):
         if status is not None:
             changes["state"] = _state(status, table)
             if changes["state"] is not TableState.SUSPENDED:
-                changes |= {"consecutive_errors": 0, "last_error": None}
+                changes |= {"consecutive_errors": 0, "last_error": None, "retry_at": None}
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
         check_mode(mode, changes.get("schedule", table.schedule))
         if query is not None:
@@ -295,6 +299,24 @@ class Lake(Closing):
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
         default = self._workspace.settings.diamond_consistency
         return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys, default))
+
+    def run(
+        self,
+        *,
+        once: bool = False,
+        workers: int | None = None,
+        stop: Event | None = None,
+        onlooker: Onlooker | None = None,
+    ) -> Rows[RefreshResult]:
+        """Keep every table within its schedule, until `stop` is set or Ctrl-C is pressed.
+
+        With `once` refresh what is due now and return what was done. `workers` tables are refreshed
+        side by side, by default `max_concurrent_refreshes`.
+        """
+        return run_lake(
+            self._workspace, once=once, workers=workers, stop=stop, onlooker=onlooker,
+            notice_names=self._keeper.sync_if_open,
+        )  # fmt: skip
 
     @_interruptible
     def verify(self, name: str | TableName) -> VerifyResult:
@@ -438,8 +460,11 @@ class Lake(Closing):
         check_no_cycle(self._workspace.catalog.tables(), name.key, definition.sources)
         return definition
 
-    def _pins(self, definition: Definition, initialize: bool) -> Any:
-        return bring_up(self._workspace, definition.sources) if initialize else None
+    def _schedule(self, text: str | None) -> Schedule | None:
+        return None if text is None else Schedule.parse(text, self.settings.min_schedule)
+
+    def _pins(self, definition: Definition, initialize: bool, target: float | None = None) -> Any:
+        return bring_up(self._workspace, definition.sources, target) if initialize else None
 
     def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
+
+class ErrorClass(StrEnum):
+    """Whose fault an error is."""
+
+    USER = "user"
+    SCHEMA = "schema"
+    SYSTEM = "system"
+    INTERNAL = "internal"
+
 
 class RunnelError(Exception):
     """Base of every error Runnel raises on purpose.
@@ -10,6 +21,7 @@ class RunnelError(Exception):
     """
 
     code = "RUNNEL_ERROR"
+    error_class = ErrorClass.INTERNAL
     retryable = False
     place: str | None = None
 
@@ -37,6 +49,7 @@ class UserError(RunnelError):
     """
 
     code = "USER_ERROR"
+    error_class = ErrorClass.USER
     span: tuple[int, int] | None = None
 
 
@@ -88,12 +101,14 @@ class SourceError(RunnelError):
     """A source is gone, unreadable, or has changed in a way the query no longer fits."""
 
     code = "SOURCE_ERROR"
+    error_class = ErrorClass.SCHEMA
 
 
 class SystemFault(RunnelError):
     """The environment failed: storage, Spark, the catalog database. Trying again may help."""
 
     code = "SYSTEM_FAULT"
+    error_class = ErrorClass.SYSTEM
     retryable = True
 
 
@@ -110,6 +125,12 @@ class ImmediateRefreshFailed(RunnelError):
     """
 
     code = "IMMEDIATE_REFRESH_FAILED"
+
+
+class Abandoned(SystemFault):
+    """The process was told to end before the refresh had; nothing of it was kept."""
+
+    code = "ABANDONED"
 
 
 class InternalFault(RunnelError):

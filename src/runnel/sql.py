@@ -275,6 +275,12 @@ class _Tokens:
         )
 
 
+def _schedule(tokens: _Tokens) -> str:
+    if tokens.accept("DOWNSTREAM"):
+        return "DOWNSTREAM"
+    return tokens.string("a quoted schedule such as '5m', or DOWNSTREAM")
+
+
 def _create(tokens: _Tokens, or_replace: bool) -> CreateStreamTable:
     if_not_exists = tokens.accept("IF", "NOT", "EXISTS")
     name = tokens.name()
@@ -282,7 +288,7 @@ def _create(tokens: _Tokens, or_replace: bool) -> CreateStreamTable:
     options: dict[str, str] = {}
     while not tokens.accept("AS"):
         if tokens.accept("SCHEDULE"):
-            schedule = tokens.string("a quoted duration such as '5m'")
+            schedule = _schedule(tokens)
         elif tokens.accept("REFRESH", "MODE"):
             refresh_mode = tokens.take("word", "a refresh mode")
         elif tokens.accept("COMMENT"):
@@ -341,7 +347,7 @@ def _alter(tokens: _Tokens) -> AlterStreamTable:
     if tokens.accept("RESUME"):
         return tokens.end(AlterStreamTable(name, status="ACTIVE"))
     if tokens.accept("SET", "SCHEDULE"):
-        schedule = tokens.string("a quoted duration such as '5m'")
+        schedule = _schedule(tokens)
         return tokens.end(AlterStreamTable(name, schedule=schedule))
     if tokens.accept("SET", "REFRESH", "MODE"):
         mode = tokens.take("word", "a refresh mode")

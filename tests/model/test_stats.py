@@ -161,3 +161,14 @@ def test_windows_beside_each_other_add_up(first: int, second: int):
     assert sum(s.refreshes for s in found) == whole.refreshes
     assert sum(s.rows_inserted for s in found) == whole.rows_inserted
     assert sum(s.failed for s in found) == whole.failed
+
+
+def test_a_quiet_time_keeps_its_lag_all_along() -> None:
+    begin = datetime(2026, 3, 1, tzinfo=UTC)
+    end = begin + timedelta(seconds=2400)
+    entry = HistoryEntry(
+        "t", begin, Outcome.OK, end, RefreshAction.NO_DATA,
+        data_timestamp=end - timedelta(seconds=1), phases={"times": 101},
+    )  # fmt: skip
+    lag = lag_over([entry], begin, end, 60.0)
+    assert (lag.attainment, lag.greatest) == (1.0, 25.0)

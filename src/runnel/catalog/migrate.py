@@ -28,9 +28,16 @@ def _add_groups(connection: sa.Connection) -> None:
     METADATA.create_all(connection, tables=[holds], checkfirst=True)
 
 
+def _add_retries(connection: sa.Connection) -> None:
+    """When a table that failed may be tried again, and how long its refreshes take."""
+    is_postgres = connection.dialect.name == "postgresql"
+    _add_column(connection, stream_tables, "retry_at", "TIMESTAMP" if is_postgres else "DATETIME")
+    _add_column(connection, stream_tables, "work_seconds", "DOUBLE PRECISION")
+
+
 # The migration at index i leads from version i + 1 to version i + 2. A new catalog is made at the
 # current version directly, so each of these only has to know the version before it.
-MIGRATIONS: tuple[Migration, ...] = (_add_resolution, _add_alerts, _add_groups)
+MIGRATIONS: tuple[Migration, ...] = (_add_resolution, _add_alerts, _add_groups, _add_retries)
 
 VERSION_KEY = "schema_version"
 REVISION_KEY = "revision"

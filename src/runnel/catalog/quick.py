@@ -15,7 +15,7 @@ from runnel.catalog.rows import Row, alert_from_row, attempt_from_row, table_fro
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 
-VERSION = 4
+VERSION = 5
 """The schema version that this module reads; any other one is left to the Reader."""
 
 _DOCUMENTS = frozenset(
@@ -27,7 +27,7 @@ _DOCUMENTS = frozenset(
 _INSTANTS = frozenset(
     {
         "created_at", "altered_at", "started_at", "finished_at", "data_timestamp", "at",
-        "ended_at",
+        "ended_at", "retry_at",
     }
 )  # fmt: skip
 

@@ -9,7 +9,13 @@ import sqlalchemy as sa
 
 from runnel.catalog.engine import reading
 from runnel.catalog.migrate import REVISION_KEY
-from runnel.catalog.records import Attempt, BaseTable, StreamTable, Verification
+from runnel.catalog.records import (
+    Attempt,
+    BaseTable,
+    Progress,
+    StreamTable,
+    Verification,
+)
 from runnel.catalog.rows import (
     Row,
     alert_from_row,
@@ -29,7 +35,7 @@ from runnel.catalog.schema import (
 )
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
-from runnel.model.refresh import Outcome, RefreshAction, RefreshMode
+from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 
 
 class Reader(Closing):
@@ -96,6 +102,11 @@ class Reader(Closing):
             query = query.where(alerts.c.open_key.is_not(None))
         return tuple(alert_from_row(row) for row in self._rows(query))
 
+    def progress(self) -> tuple[Progress, ...]:
+        """How far every table has come: cheap enough to be asked each second."""
+        with reading(self.engine) as connection:
+            return progress_in(connection)
+
     def base_tables(self) -> tuple[BaseTable, ...]:
         rows = self._rows(sa.select(base_tables).order_by(base_tables.c.key))
         return tuple(base_table_from_row(row) for row in rows)
@@ -145,6 +156,15 @@ class Reader(Closing):
             .limit(limit)
         )
         return tuple(attempt_from_row(row) for row in self._rows(query))
+
+
+def progress_in(connection: sa.Connection) -> tuple[Progress, ...]:
+    """How far every table has come, inside a transaction."""
+    names = [name for name in Progress.__slots__ if name != "frontier"]
+    text = sa.cast(stream_tables.c.frontier, sa.Text).label("frontier")
+    query = sa.select(*(stream_tables.c[name] for name in names), text)
+    rows = connection.execute(query).mappings()
+    return tuple(Progress(**{**row, "state": TableState(row["state"])}) for row in rows)
 
 
 def dependents_of(table_ids: list[str]) -> sa.Select[tuple[str]]:

@@ -47,6 +47,7 @@ class StreamTable:
     `query` is what the user wrote; `resolution` what is evaluated, where that is something else.
     `grouped`: it advances together with others, so its trace may hold an epoch that is not visible
     yet; `epoch` and `trace_version` are always those that readers see.
+    After an error it is left alone until `retry_at`; `work_seconds` is what its refreshes take.
     """
 
     id: str
@@ -73,6 +74,8 @@ class StreamTable:
     altered_at: datetime
     resolution: Resolution | None = None
     grouped: bool = False
+    retry_at: datetime | None = None
+    work_seconds: float | None = None
 
     @property
     def text(self) -> str:
@@ -91,6 +94,63 @@ class StreamTable:
     def written(self) -> str:
         """The query as the user wrote it, in whichever dialect."""
         return self.options.get("query", self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a table has come, without its definition; `frontier` is the stored text."""
+
+    id: str
+    state: TableState
+    incarnation: str
+    epoch: int
+    frontier: str | None
+    reinitialize: str | None
+    consecutive_errors: int
+    retry_at: datetime | None
+    work_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuietMove:
+    """A table that moves to a later instant without having changed.
+
+    `attempt` is the entry of the history that is prolonged by this, for the `times`th time.
+    """
+
+    table_id: str
+    known: Progress
+    frontier: Frontier
+    attempt: int | None = None
+    times: int = 1
+
+    def stands_at(self, stored: Progress) -> bool:
+        """Whether the table is still where it was known to be."""
+        return (stored.incarnation, stored.epoch, stored.frontier, stored.state) == (
+            self.known.incarnation, self.known.epoch, self.known.frontier, self.known.state
+        )  # fmt: skip
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return {"of_table": self.table_id, "to_frontier": self.frontier.to_json()}
+
+    def prolonged(self, now: datetime) -> dict[str, Any]:
+        return {
+            "of_attempt": self.attempt,
+            "new_finished_at": now,
+            "new_data_timestamp": self.frontier.data_timestamp,
+            "new_phases": {"times": self.times},
+        }
+
+    def begun(self, now: datetime, owner: str) -> dict[str, Any]:
+        return {
+            "table_id": self.table_id, "owner": owner, "started_at": now, "finished_at": now,
+            "outcome": Outcome.OK.value, "action": RefreshAction.NO_DATA.value,
+            "reason": "no source changed", "rows_inserted": 0, "rows_deleted": 0,
+            "change_rows": 0, "seconds": 0.0, "phases": {}, "predicted": {},
+            "frontier": self.frontier.to_json(), "epoch": self.known.epoch,
+            "data_timestamp": self.frontier.data_timestamp,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +220,8 @@ class TableFields(TypedDict, total=False):
     reinitialize: str | None
     consecutive_errors: int
     last_error: str | None
+    retry_at: datetime | None
+    work_seconds: float | None
     settings: dict[str, str]
     options: dict[str, str]
     altered_at: datetime

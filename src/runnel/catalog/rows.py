@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 _PLAIN = (
     "id", "query", "comment", "incarnation", "settings", "not_differential", "epoch", "since",
     "trace_version", "reinitialize", "consecutive_errors", "last_error", "options", "created_at",
-    "altered_at",
+    "altered_at", "retry_at", "work_seconds",
 )  # fmt: skip
 
 
@@ -161,6 +161,7 @@ def _name(row: Row) -> TableName:
 
 
 def _schedule(row: Row) -> Schedule | None:
-    if row["schedule_text"] is None:
+    text, seconds = row["schedule_text"], row["schedule_seconds"]
+    if text is None:
         return None
-    return Schedule(row["schedule_text"], row["schedule_seconds"])
+    return Schedule(text, seconds) if seconds is not None else Schedule.parse(text)

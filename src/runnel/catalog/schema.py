@@ -63,6 +63,8 @@ stream_tables = sa.Table(
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("altered_at", Instant, nullable=False),
     sa.Column("grouped", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("retry_at", Instant),
+    sa.Column("work_seconds", _SECONDS),
 )
 
 

@@ -16,9 +16,11 @@ from runnel.catalog.engine import writing
 from runnel.catalog.migrate import REVISION_KEY
 from runnel.catalog.owner import Owner, is_alive
 from runnel.catalog.reader import Reader, dependents_of
+from runnel.catalog.reader import progress_in as _progress
 from runnel.catalog.records import (
     AttemptFields,
     BaseTable,
+    QuietMove,
     Source,
     StreamTable,
     TableFields,
@@ -51,7 +53,9 @@ VERIFICATION_LIMIT = 100
 
 
 # Notes about running, which no other process has to hear of.
-_NOT_DEFINITION = frozenset({"reinitialize", "consecutive_errors", "last_error"})
+_NOT_DEFINITION = frozenset(
+    {"reinitialize", "consecutive_errors", "last_error", "retry_at", "work_seconds"}
+)
 
 
 class Writer(Reader):
@@ -188,6 +192,45 @@ class Writer(Reader):
                 connection.execute(refresh_history.insert(), row)
                 _prune(connection, refresh_history, table.id, HISTORY_LIMIT)
             return True
+
+    def record_quiet(self, moves: Sequence[QuietMove], owner: Owner | str) -> set[str]:
+        """Note of many tables at once that nothing changed; the ids of those that had not moved.
+
+        The entry of a table that has been quiet for a while is prolonged, so that idle tables do
+        not drive the work out of the history.
+        """
+        now = datetime.now(UTC)
+        with writing(self.engine) as connection:
+            stored = {p.id: p for p in _progress(connection)}
+            still = [m for m in moves if (p := stored.get(m.table_id)) and m.stands_at(p)]
+            _each(connection, _MOVE, [m.row for m in still])
+            _each(connection, _PROLONG, [m.prolonged(now) for m in still if m.attempt])
+            new = [m for m in still if not m.attempt]
+            _each(connection, refresh_history.insert(), [m.begun(now, str(owner)) for m in new])
+            return {m.table_id for m in still}
+
+    def quiet_attempts(self, table_ids: Sequence[str]) -> dict[str, int]:
+        """The newest attempt of each table, where it is one that found nothing to do."""
+        c = refresh_history.c
+        newest = sa.select(sa.func.max(c.id)).where(c.table_id.in_(table_ids)).group_by(c.table_id)
+        query = sa.select(c.table_id, c.id).where(c.id.in_(newest))
+        query = query.where(c.action == RefreshAction.NO_DATA.value)
+        return {row["table_id"]: row["id"] for row in self._rows(query)}
+
+    def record_skip(self, table_id: str, owner: Owner | str, reason: str) -> None:
+        """Note a refresh that was left out."""
+        now = datetime.now(UTC)
+        row = {
+            "table_id": table_id, "owner": str(owner), "started_at": now, "finished_at": now,
+            "outcome": Outcome.OK.value, "action": RefreshAction.SKIP.value, "reason": reason,
+            "seconds": 0.0, "phases": {}, "predicted": {},
+        }  # fmt: skip
+        try:
+            with writing(self.engine) as connection:
+                connection.execute(refresh_history.insert(), row)
+                _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
+        except IntegrityError as error:
+            raise _gone(table_id) from error
 
     def start_attempt(
         self,
@@ -335,6 +378,25 @@ def finish(
     row |= {"outcome": outcome.value, "finished_at": finished_at or datetime.now(UTC)}
     change = refresh_history.update().where(refresh_history.c.id == attempt_id)
     connection.execute(change.values(row))
+
+
+_MOVE = (
+    stream_tables.update()
+    .where(stream_tables.c.id == sa.bindparam("of_table"))
+    .values(frontier=sa.bindparam("to_frontier"))
+)
+_PROLONG = (
+    refresh_history.update()
+    .where(refresh_history.c.id == sa.bindparam("of_attempt"))
+    .values(
+        {name: sa.bindparam(f"new_{name}") for name in ("finished_at", "data_timestamp", "phases")}
+    )
+)
+
+
+def _each(connection: sa.Connection, statement: Any, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(statement, rows)
 
 
 def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:

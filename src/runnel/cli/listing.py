@@ -58,9 +58,14 @@ def told(result: Record | Rows[Any]) -> str:
 
 def described(status: TableStatus) -> str:
     """A table and its definition in a few words."""
-    every = f", at most {status.schedule} behind" if status.schedule else ""
+    every = f", {_every(status)}" if status.schedule else ""
     state = "" if status.state is TableState.ACTIVE else f", {status.state.lower()}"
     return f"{status.name} ({status.mode}{every}{state})"
+
+
+def _every(status: TableStatus) -> str:
+    text = status.schedule or ""
+    return f"at most {text} behind" if text[:1].isdigit() and " " not in text else text
 
 
 def _status(status: TableStatus) -> list[Any]:
@@ -78,6 +83,8 @@ def _remark(status: TableStatus) -> str:
         times = "once" if status.consecutive_errors == 1 else f"{status.consecutive_errors} times"
         first = (status.last_error or "").partition("\n")[0]
         remarks.append(f"failed {times}: {first}")
+    if status.lag_note:
+        remarks.append(status.lag_note)
     return "; ".join(remarks)
 
 

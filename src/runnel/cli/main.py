@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from runnel import __version__
 from runnel.cli import define, demo, doctor, look, shell, work
+from runnel.cli import run as running
 from runnel.cli.options import CatalogOption, Code, LakeOption
 from runnel.cli.text import note, show_error
 from runnel.errors import Busy, RunnelError
@@ -79,7 +80,8 @@ for _command, _panel in (
     (demo.demo, _START), (shell.sql, _START),
     (define.create, _DEFINE), (define.alter, _DEFINE), (define.drop, _DEFINE),
     (define.suspend, _WORK), (define.resume, _WORK),
-    (work.refresh, _WORK), (work.verify, _WORK), (work.compact, _WORK), (work.explain, _WORK),
+    (running.run, _WORK), (work.refresh, _WORK),
+    (work.verify, _WORK), (work.compact, _WORK), (work.explain, _WORK),
     (look.status, _LOOK), (look.history, _LOOK), (look.stats, _LOOK), (look.alerts, _LOOK),
     (look.graph, _LOOK), (doctor.doctor, _LOOK),
 ):  # fmt: skip

@@ -17,6 +17,7 @@ _NARROWEST = 24
 _COLOURS = {
     "ACTIVE": "green", "OK": "green", "ok": "green", "fixed": "green",
     "SUSPENDED": "yellow", "UNINITIALIZED": "yellow", "RUNNING": "yellow", "warning": "yellow",
+    "UPSTREAM_SUSPENDED": "yellow", "UPSTREAM_FAILED": "yellow",
     "INTERRUPTED": "yellow", "REINITIALIZE": "yellow",
     "FAILED": "red", "DIFFERENT": "red", "problem": "red",
     "refresh_failed": "red", "auto_suspended": "red", "stale": "yellow", "lasts": "yellow",

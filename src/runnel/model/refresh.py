@@ -42,11 +42,16 @@ class RefreshAction(StrEnum):
 
 
 class TableState(StrEnum):
-    """Whether a stream table takes part in refreshing."""
+    """Whether a stream table takes part in refreshing.
+
+    The UPSTREAM states are never stored: `status` shows them while a table above stands still.
+    """
 
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
     UNINITIALIZED = "UNINITIALIZED"
+    UPSTREAM_SUSPENDED = "UPSTREAM_SUSPENDED"
+    UPSTREAM_FAILED = "UPSTREAM_FAILED"
 
 
 class Outcome(StrEnum):

@@ -73,7 +73,11 @@ class VerifyResult(Record):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TableStatus(Record):
-    """A stream table as it stands; `lag_seconds` is how far it may be behind its sources."""
+    """A stream table as it stands; `lag_seconds` is how far it may be behind its sources.
+
+    `target_seconds` is its schedule, or for DOWNSTREAM that of the consumer which needs it most
+    often; `lag_note` says why a target cannot be kept, `next_due` when `run` comes to it.
+    """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "name", "state", "mode", "schedule", "lag", "stale", "epoch", "last_action",
@@ -100,6 +104,8 @@ class TableStatus(Record):
     refresh_reason: str | None = None
     query: str | None = None
     views: tuple[str, ...] = ()
+    lag_note: str | None = None
+    next_due: datetime | None = None
 
     @property
     def lag(self) -> str:

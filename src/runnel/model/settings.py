@@ -12,6 +12,7 @@ from typing import Any
 
 from runnel.errors import UserError
 from runnel.model.diamonds import DiamondConsistency, SchedulePolicy
+from runnel.model.schedule import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,28 @@ class Settings:
         default=SchedulePolicy.FASTEST,
         metadata={"doc": "whose target lag an atomic group follows: fastest or slowest member"},
     )
+    enabled: bool = field(
+        default=True,
+        metadata={
+            "doc": "whether `run` refreshes anything; false: tables wait until they are asked"
+        },
+    )
+    scheduler_interval: float = field(
+        default=1.0,
+        metadata={"doc": "how often `run` looks for work, in seconds or as '500ms'"},
+    )
+    max_concurrent_refreshes: int = field(
+        default=4,
+        metadata={"doc": "how many tables `run` refreshes side by side"},
+    )
+    max_consecutive_errors: int = field(
+        default=3,
+        metadata={"doc": "a table that fails so many times in a row is suspended by `run`"},
+    )
+    min_schedule: float = field(
+        default=1.0,
+        metadata={"doc": "the shortest schedule that a table may have, in seconds or as '1m'"},
+    )
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @staticmethod
@@ -118,14 +141,20 @@ def _layers(
     return [("runnel.toml", from_file), ("environment", from_environ), ("argument", arguments)]
 
 
-_BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
+_DURATIONS = frozenset({"scheduler_interval", "min_schedule"})
+_BOOLEANS = {
+    "true": True, "1": True, "on": True, "yes": True,
+    "false": False, "0": False, "off": False, "no": False,
+}  # fmt: skip
 
 
 def _convert(name: str, value: Any, type_: type, origin: str) -> Any:
     is_choice = issubclass(type_, StrEnum)
     try:
         if type_ is bool:
-            return _BOOLEANS[str(value).lower()]
+            return _BOOLEANS[str(value).strip().lower()]
+        if name in _DURATIONS and isinstance(value, str) and value.strip()[-1:].isalpha():
+            return parse_duration(value)
         return type_(value.strip().lower() if is_choice else value)
     except (AttributeError, TypeError, ValueError, KeyError):
         expected = " or ".join(type_) if is_choice else type_.__name__  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean, median
@@ -15,6 +15,7 @@ from runnel.model.results import HistoryEntry, predicted_for
 from runnel.model.tabular import Record
 
 _NO_WORK = (RefreshAction.NO_DATA, RefreshAction.SKIP)
+_MOST_TIMES = 10_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -141,9 +142,7 @@ def _steps(
 ) -> list[tuple[datetime, datetime, datetime]]:
     """Stretches of the window with the newest data timestamp that was committed during each."""
     commits = sorted(
-        (e.finished_at, e.data_timestamp)
-        for e in history
-        if e.outcome is Outcome.OK and e.finished_at and e.data_timestamp
+        commit for entry in history if entry.outcome is Outcome.OK for commit in _commits(entry)
     )
     ends = [at for at, _ in commits[1:]] + [until]
     steps: list[tuple[datetime, datetime, datetime]] = []
@@ -154,6 +153,19 @@ def _steps(
         if begin < end:
             steps.append((begin, end, newest))
     return steps
+
+
+def _commits(entry: HistoryEntry) -> Iterator[tuple[datetime, datetime]]:
+    """When an entry committed which data timestamp; a quiet time did so again and again."""
+    if entry.finished_at is None or entry.data_timestamp is None:
+        return
+    times = min(int(entry.phases.get("times", 1)), _MOST_TIMES)
+    behind = entry.finished_at - entry.data_timestamp
+    length = entry.finished_at - entry.started_at
+    for i in range(times - 1):
+        at = entry.started_at + length * (i / (times - 1))
+        yield at, at - behind
+    yield entry.finished_at, entry.data_timestamp
 
 
 def _is_work(entry: HistoryEntry) -> bool:

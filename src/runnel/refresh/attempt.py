@@ -10,7 +10,7 @@ from time import perf_counter
 
 from runnel.catalog import Source, StreamTable, set_grouped
 from runnel.catalog.records import AttemptFields
-from runnel.errors import RunnelError, SourceError
+from runnel.errors import Abandoned, Busy, RunnelError, SourceError
 from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.alerts import AlertKind
@@ -29,18 +29,25 @@ def lease_of(table_id: str) -> str:
     return f"table:{table_id}"
 
 
-def refresh_table(workspace: Workspace, table_id: str, frontier: Frontier) -> RefreshResult:
-    """Bring a table to a frontier; the frontier is read again once the lease is held."""
+def refresh_table(
+    workspace: Workspace, table_id: str, frontier: Frontier, *, wait: float | None = None
+) -> RefreshResult:
+    """Bring a table to a frontier; the frontier is read again once the lease is held.
+
+    `wait`: how long for someone else to let go of the table; by default what is set.
+    """
     if (quick := _no_data(workspace, table_id, frontier)) is not None:
         return quick
-    wait = workspace.settings.busy_wait_seconds
-    with workspace.leases.hold(lease_of(table_id), wait=wait) as lease:
+    patience = workspace.settings.busy_wait_seconds if wait is None else wait
+    with workspace.leases.hold(lease_of(table_id), wait=patience) as lease:
         start = perf_counter()
         table = _by_itself(workspace, recover(workspace, current(workspace, table_id)))
         if table.state is TableState.SUSPENDED:
             return skipped(table, "the table is suspended")
         if table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp:
             return skipped(table, "it is already at a newer data timestamp")
+        if _reads_older(table, frontier):
+            return skipped(table, "it has already read newer versions of its sources")
         attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
         try:
             result = _attempt(workspace, table, frontier, start, lease.check)
@@ -58,6 +65,15 @@ def _by_itself(workspace: Workspace, table: StreamTable) -> StreamTable:
     if table.grouped:
         set_grouped(workspace.catalog, [table.id], False)
     return replace(table, grouped=False)
+
+
+def _reads_older(table: StreamTable, frontier: Frontier) -> bool:
+    """A pass of another process, whose clock is ahead, may be later by its T alone."""
+    known = table.frontier.pins if table.frontier else {}
+    return any(
+        key in known and known[key].identity == pin.identity and known[key].version > pin.version
+        for key, pin in frontier.pins.items()
+    )
 
 
 def _no_data(workspace: Workspace, table_id: str, frontier: Frontier) -> RefreshResult | None:
@@ -180,9 +196,15 @@ def result_of(plan: RefreshPlan, outcome: Outcome, seconds: float) -> RefreshRes
 def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: RefreshResult) -> None:
     workspace.catalog.finish_attempt(attempt, states.Outcome.OK, **fields_of(result))
     is_renewed = result.action is RefreshAction.REINITIALIZE
+    if table.frontier is not None and result.action in (
+        RefreshAction.FULL,
+        RefreshAction.DIFFERENTIAL,
+    ):
+        seconds = smoothed(table.work_seconds, result.seconds)
+        workspace.catalog.update_table(table.id, work_seconds=seconds)
     if table.consecutive_errors or table.last_error or table.reinitialize or is_renewed:
         workspace.catalog.update_table(
-            table.id, consecutive_errors=0, last_error=None, reinitialize=None
+            table.id, consecutive_errors=0, last_error=None, reinitialize=None, retry_at=None
         )
     if table.state is TableState.UNINITIALIZED:
         workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
@@ -221,7 +243,15 @@ def fail(
     workspace: Workspace, table: StreamTable, attempt: int, error: Exception, seconds: float
 ) -> RunnelError:
     """Record why an attempt failed; gives the error as it is told."""
+    if workspace.is_ending.is_set():
+        workspace.catalog.finish_attempt(attempt, states.Outcome.INTERRUPTED, seconds=seconds)
+        return Abandoned(f"the refresh of {table.name} was given up: the process ends")
     told = translate(error)
+    if isinstance(told, Busy):
+        workspace.catalog.finish_attempt(
+            attempt, states.Outcome.INTERRUPTED, error=str(told), seconds=seconds
+        )
+        return told
     workspace.catalog.finish_attempt(
         attempt, states.Outcome.FAILED, error=str(told), error_code=told.code, seconds=seconds
     )
@@ -233,6 +263,13 @@ def fail(
         hint=told.hint, consecutive_errors=table.consecutive_errors + 1,
     )  # fmt: skip
     return told
+
+
+def smoothed(known: float | None, seconds: float) -> float:
+    """What a table's refreshes take: slow ones count at once, quick ones little by little."""
+    if known is None or seconds >= known:
+        return seconds if known is None else (known + seconds) / 2
+    return known + 0.2 * (seconds - known)
 
 
 def skipped(table: StreamTable, reason: str) -> RefreshResult:

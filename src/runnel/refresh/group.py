@@ -38,7 +38,7 @@ _log = logging.getLogger("runnel")
 
 
 def refresh_group(
-    workspace: Workspace, table_ids: Sequence[str], pins: Pins
+    workspace: Workspace, table_ids: Sequence[str], pins: Pins, *, wait: float | None = None
 ) -> dict[str, RefreshResult]:
     """Bring tables to the pins of a pass, all or none; results by table key.
 
@@ -46,11 +46,11 @@ def refresh_group(
     """
     if (quick := _no_data(workspace, table_ids, pins)) is not None:
         return quick
-    wait = workspace.settings.busy_wait_seconds
+    patience = workspace.settings.busy_wait_seconds if wait is None else wait
     with ExitStack() as stack:
         # In one order everywhere, so that two groups never wait for each other.
         names = [lease_of(table_id) for table_id in sorted(table_ids)]
-        held = [stack.enter_context(workspace.leases.hold(name, wait=wait)) for name in names]
+        held = [stack.enter_context(workspace.leases.hold(n, wait=patience)) for n in names]
         tables = [recover(workspace, current(workspace, table_id)) for table_id in table_ids]
         if (reason := _obstacle(tables, pins)) is not None:
             return {table.name.key: skipped(table, reason) for table in tables}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from runnel.catalog import Source
+from runnel.errors import RunnelError
 from runnel.model.frontier import Frontier, Pin
 from runnel.refresh.windows import pin_source
 from runnel.refresh.workspace import Workspace
@@ -26,6 +28,14 @@ class Pins:
         """The frontier a table with these sources is refreshed to."""
         pins = {source.key: self._pin(source) for source in sources}
         return Frontier(pins, self.data_timestamp)
+
+    def check(self, sources: Iterable[Source]) -> dict[str, Pin]:
+        """Pin these now; one that cannot be read is left out, and fails who reads it later."""
+        found: dict[str, Pin] = {}
+        for source in sources:
+            with suppress(RunnelError):
+                found[source.key] = self._pin(source)
+        return found
 
     def set_epoch(self, key: str, incarnation: str, epoch: int) -> None:
         """Fix where this pass left a stream table, whatever others do to it meanwhile."""

@@ -13,7 +13,7 @@ from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
-from runnel.lake.interrupts import cancelling
+from runnel.lake.interrupts import cancel, cancelling
 from runnel.lake.log import DeltaLog
 from runnel.lake.session import worker_session
 from runnel.lake.trace import Trace
@@ -32,7 +32,7 @@ class Workspace:
     catalog. `compiled` holds, by incarnation, a text and
     what it compiles to; `defined_here` the incarnations whose temporary views are this session's;
     `seen_views` the keys of catalog views that this session had; `functions` those of the user's
-    own, by key.
+    own, by key. `is_ending`: what fails now fails because the process ends.
     """
 
     path: Path
@@ -47,9 +47,11 @@ class Workspace:
     defined_here: set[str] = field(default_factory=set)
     seen_views: set[str] = field(default_factory=set)
     functions: dict[str, OwnFunction] = field(default_factory=dict)
+    is_ending: threading.Event = field(default_factory=threading.Event)
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
+    _in_use: list[SparkSession] = field(default_factory=list)
     _frames: OrderedDict[tuple[int, str, int], DataFrame] = field(default_factory=OrderedDict)
     _sessions_since: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -119,6 +121,8 @@ class Workspace:
             session = worker_session(self.spark, settings, adaptive)
             register(session, self.functions.values())
         is_clean = True
+        with self._lock:
+            self._in_use.append(session)
         try:
             with cancelling(lambda: session):
                 yield session
@@ -126,8 +130,9 @@ class Workspace:
             is_clean = False
             raise
         finally:
-            if is_clean:
-                with self._lock:
+            with self._lock:
+                self._in_use = [other for other in self._in_use if other is not session]
+                if is_clean:
                     self._idle[key].append(session)
 
     def frame(
@@ -145,6 +150,15 @@ class Workspace:
             while len(self._frames) > _FRAMES:
                 self._frames.popitem(last=False)
         return frame
+
+    def abandon(self) -> None:
+        """End what refreshes have running in Spark, here and now; others' jobs go on."""
+        self.is_ending.set()
+        with self._lock:
+            sessions = list(self._in_use)
+        ending = [threading.Thread(target=cancel, args=(s,), daemon=True) for s in sessions]
+        for thread in ending:
+            thread.start()
 
     def forget_sessions(self) -> None:
         with self._lock:

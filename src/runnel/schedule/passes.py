@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import RunnelError
@@ -17,6 +17,7 @@ from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
 from runnel.schedule.diamonds import Unit
+from runnel.schedule.newest import newest_state
 from runnel.schedule.order import refresh_units
 from runnel.schedule.renew import renew_views
 
@@ -44,10 +45,17 @@ def refresh_pass(
     return results
 
 
-def bring_up(workspace: Workspace, sources: Iterable[Source]) -> Pins:
-    """Refresh the stream tables among the sources, and all above them, to pins for a new table."""
+def bring_up(workspace: Workspace, sources: Sequence[Source], target: float | None = None) -> Pins:
+    """Refresh the stream tables among the sources, and all above them, to pins for a new table.
+
+    Not when they have a common state that is fresh enough for its target lag.
+    """
     tables = {t.name.key: t for t in workspace.catalog.tables()}
     pins = Pins(workspace)
+    if target is not None:
+        oldest = pins.data_timestamp - timedelta(seconds=target)
+        if (found := newest_state(tables, sources, oldest)) is not None:
+            return Pins(workspace, found.data_timestamp, dict(found.pins))
     targets = {s.key for s in sources if s.kind == "stream"}
     for error in renew_views(workspace, tables, targets, pins).values() if targets else ():
         raise error

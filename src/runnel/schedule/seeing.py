@@ -11,9 +11,10 @@ from runnel.model.alerts import Alert, AlertKind
 from runnel.model.graph import Graph, GraphEdge, GraphNode
 from runnel.model.names import TableName
 from runnel.model.results import HistoryEntry, TableStatus
-from runnel.model.schedule import Schedule
+from runnel.model.schedule import parse_duration
 from runnel.model.stats import TableStats, summarize
 from runnel.model.tabular import Rows
+from runnel.schedule.outlook import Expected, Outlook
 
 _ALL = 1_000_000
 
@@ -22,9 +23,12 @@ def status(
     reader: Questions, key: str | None = None, now: datetime | None = None
 ) -> Rows[TableStatus]:
     """One row a table: how stale it is, what happened last."""
-    tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
+    tables = reader.tables()
     at = now or datetime.now(UTC)
-    return Rows([_status(reader, table, at) for table in tables], TableStatus.COLUMNS)
+    outlook = Outlook.of(tables)
+    wanted = [table for table in tables if key is None or table.name.key == key]
+    rows = [_status(reader, table, outlook.of_table(table.name.key, at), at) for table in wanted]
+    return Rows(rows, TableStatus.COLUMNS)
 
 
 def find_table(reader: Questions, name: TableName) -> StreamTable:
@@ -89,25 +93,30 @@ def graph(reader: Questions) -> Graph:
 
 def lag_of(table: StreamTable, now: datetime) -> float | None:
     """How many seconds a table may be behind its sources; None: it was never filled."""
-    return (now - table.frontier.data_timestamp).total_seconds() if table.frontier else None
+    if table.frontier is None:
+        return None
+    # Another machine's clock may be a little ahead of this one's.
+    return max(0.0, (now - table.frontier.data_timestamp).total_seconds())
 
 
 def target_of(table: StreamTable) -> float | None:
     return table.schedule.seconds if table.schedule else None
 
 
-def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus:
+def _status(
+    reader: Questions, table: StreamTable, expected: Expected, now: datetime
+) -> TableStatus:
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
-    lag, target = lag_of(table, now), target_of(table)
+    lag = lag_of(table, now)
     return TableStatus(
         name=str(table.name),
-        state=table.state,
+        state=expected.state,
         mode=table.mode,
         schedule=_text(table),
         lag_seconds=lag,
-        target_seconds=target,
-        stale=None if target is None else lag is None or lag > target,
+        target_seconds=expected.target,
+        stale=expected.is_stale,
         data_timestamp=table.frontier.data_timestamp if table.frontier else None,
         epoch=table.epoch,
         last_action=last.action if last else None,
@@ -121,6 +130,8 @@ def _status(reader: Questions, table: StreamTable, now: datetime) -> TableStatus
         refresh_reason=table.not_differential,
         query=table.written,
         views=tuple(str(view) for view in table.views),
+        lag_note=expected.note or None,
+        next_due=expected.next_due,
     )
 
 
@@ -134,7 +145,7 @@ def _stats(
 
 
 def _timedelta(window: str | float | timedelta) -> timedelta:
-    seconds = Schedule.parse(window).seconds if isinstance(window, str) else window
+    seconds = parse_duration(window) if isinstance(window, str) else window
     length = seconds if isinstance(seconds, timedelta) else timedelta(seconds=seconds or 0)
     if length <= timedelta(0):
         raise UserError(f"{window!r} is not a window of time", detail="expected more than nothing")

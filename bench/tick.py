@@ -1,0 +1,114 @@
+"""How long a tick of the scheduler takes when there is nothing to do: `python -m bench.tick`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+from runnel.catalog import Leases, Owner, Source, StreamTable, open_catalog
+from runnel.model.alerts import LoggedAlerts
+from runnel.model.columns import Column, Layout
+from runnel.model.frontier import Frontier, Pin
+from runnel.model.names import TableName
+from runnel.model.refresh import RefreshMode, TableState
+from runnel.model.schedule import Schedule
+from runnel.model.settings import Settings
+from runnel.refresh.workspace import Workspace
+from runnel.schedule.lake_book import LakeBook
+from runnel.schedule.machine import Machine
+
+ROUNDS = 9
+PERIOD = 24.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--sources", type=int, default=50)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = make_lake(Path(folder), chosen.tables, chosen.sources)
+        start = datetime.now(UTC).timestamp()
+        machine = Machine(LakeBook(workspace), LoggedAlerts())
+        _report("first look", [_timed(machine, start)])
+        _report("nothing due", [_timed(machine, start + 0.001 * i) for i in range(ROUNDS)])
+        due = [_timed(machine, start + PERIOD * i) for i in range(2, ROUNDS + 2)]
+        _report(f"all {chosen.tables:,} due, no news", due)
+        workspace.catalog.close()
+
+
+def make_lake(folder: Path, tables: int, sources: int) -> Workspace:
+    """A lake of tables that are up to date, half of them over the other half."""
+    catalog = open_catalog(f"sqlite:///{folder}/_runnel/catalog.db")
+    workspace = Workspace(
+        folder, catalog, Leases(catalog.engine, Owner.current()), Settings(), _no_spark
+    )
+    bases = [_base(folder, f"x{i}") for i in range(sources)]
+    made: list[StreamTable] = []
+    for i in range(tables):
+        above = [made[i - tables // 2]] if i >= tables // 2 else []
+        made.append(_table(f"t{i}", bases[i % sources], above))
+        catalog.add_table(made[-1])
+    return workspace
+
+
+def _base(folder: Path, name: str) -> tuple[Source, Pin]:
+    log = folder / "warehouse" / name / "_delta_log"
+    log.mkdir(parents=True)
+    column = {"name": "a", "type": "long", "nullable": True, "metadata": {}}
+    schema = {"type": "struct", "fields": [column]}
+    actions: list[dict[str, Any]] = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {
+            "id": name, "format": {"provider": "parquet", "options": {}}, "configuration": {},
+            "schemaString": json.dumps(schema), "partitionColumns": [], "createdTime": 0,
+        }},
+    ]  # fmt: skip
+    (log / f"{0:020}.json").write_text("\n".join(json.dumps(action) for action in actions))
+    table = TableName.parse(name)
+    source = Source(table.key, "delta", table, f"warehouse/{name}", name, ("a",))
+    return source, Pin("delta", name, 0)
+
+
+def _table(name: str, base: tuple[Source, Pin], above: list[StreamTable]) -> StreamTable:
+    reads = [Source(t.name.key, "stream", t.name, None, t.id, ("a",)) for t in above]
+    pins = {t.name.key: Pin("trace", t.incarnation, t.epoch) for t in above}
+    now = datetime.now(UTC)
+    frontier = Frontier({base[0].key: base[1], **pins}, now - timedelta(seconds=1))
+    layout = Layout((Column("c0", "bigint"),), ("c0",), ((Column("a", "bigint"), "c0"),))
+    return StreamTable(
+        id=uuid.uuid4().hex, name=TableName.parse(name), query="SELECT a FROM x", mode=RefreshMode.AUTO,
+        schedule=Schedule.parse("1m"), state=TableState.ACTIVE, comment=None,
+        incarnation=uuid.uuid4().hex, layout=layout, settings={}, not_differential=None,
+        sources=(base[0], *reads), frontier=frontier, epoch=1, since=0, trace_version=0,
+        reinitialize=None, consecutive_errors=0, last_error=None, options={}, created_at=now,
+        altered_at=now,
+    )  # fmt: skip
+
+
+def _timed(machine: Machine, now: float) -> tuple[float, float]:
+    """Seconds by the clock, and of this process: others may have had the processor."""
+    start, used = perf_counter(), process_time()
+    starts = machine.decide(now)
+    assert not starts, "nothing should have to be refreshed"
+    return perf_counter() - start, process_time() - used
+
+
+def _report(what: str, seconds: list[tuple[float, float]]) -> None:
+    clock, used = (1000 * median(values) for values in zip(*seconds, strict=True))
+    print(f"{what}: {clock:.1f} ms, of which {used:.1f} ms at work", flush=True)
+
+
+def _no_spark() -> Any:
+    raise RuntimeError("Spark is not needed here")
+
+
+if __name__ == "__main__":
+    main()

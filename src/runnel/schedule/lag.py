@@ -1,0 +1,228 @@
+"""Target lag through the graph: each unit's period and due instants, and whether it can be met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import inf
+
+from runnel.model.schedule import Cron
+from runnel.model.tabular import duration
+from runnel.schedule.periods import aligned, peak_lag, period_for
+from runnel.schedule.units import Condensed, Policy, Unit
+from runnel.schedule.views import TableView, instant
+
+_REFERENCE = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """When a unit is due by itself: every `period` seconds, or by its cron lines, or never.
+
+    `follows` are cron lines above it: then it is due with those, its own period being shorter.
+    """
+
+    period: float | None = None
+    crons: tuple[Cron, ...] = ()
+    follows: tuple[Cron, ...] = ()
+    policy: Policy = Policy.FASTEST
+
+    @property
+    def is_own(self) -> bool:
+        return self.period is not None or bool(self.crons)
+
+    def last(self, now: float) -> float:
+        """The last due instant."""
+        found = [_fired(cron, now) for cron in self.crons]
+        if self.period is not None:
+            followed = [_fired(cron, now) for cron in self.follows]
+            found.append(max(followed) if followed else aligned(now, self.period))
+        chosen = max if self.policy is Policy.FASTEST else min
+        return chosen(found) if found else -inf
+
+    def next(self, now: float) -> float:
+        """The first due instant after now."""
+        found = [_fires(cron, now) for cron in self.crons]
+        if self.period is not None:
+            followed = [_fires(cron, now) for cron in self.follows]
+            found.append(min(followed) if followed else aligned(now, self.period) + self.period)
+        return min(found) if found else inf
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a table is to keep: its own target, or the one that its consumers hand up.
+
+    `raised_by` is the table above that makes its period longer than its target asks for.
+    """
+
+    target: float | None = None
+    period: float | None = None
+    raised_by: str | None = None
+    cron: Cron | None = None
+    wanted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LagPlan:
+    """The rhythms of all units and the aims of all tables; changes only with definitions."""
+
+    graph: Condensed
+    rhythms: Mapping[Unit, Rhythm]
+    aims: Mapping[str, Aim]
+
+
+def plan_lag(tables: Mapping[str, TableView], graph: Condensed) -> LagPlan:
+    """Resolve schedules: periods go down the graph, needs go up."""
+    aims = _aims_down(tables, graph)
+    _needs_up(tables, graph, aims)
+    rhythms = {unit: _rhythm(unit, tables, graph, aims) for unit in graph.units}
+    return LagPlan(graph, rhythms, aims)
+
+
+def waits(tables: Mapping[str, TableView], graph: Condensed) -> dict[Unit, tuple[float, str]]:
+    """How long each unit waits for those above it in a pass, and for which table longest."""
+    found: dict[Unit, tuple[float, str]] = {}
+    for unit in graph.in_order(graph.units):
+        found[unit] = max(
+            ((found[p][0] + _work(p, tables), tables[p.members[-1]].name)
+             for p in sorted(graph.parents[unit], key=lambda p: p.members)),
+            default=(0.0, ""),
+        )  # fmt: skip
+    return found
+
+
+def misses(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[float, str]]:
+    """The tables whose target cannot be kept: by how many seconds, and why."""
+    found: dict[str, tuple[float, str]] = {}
+    waiting = waits(tables, plan.graph)
+    for key, aim in plan.aims.items():
+        table = tables[key]
+        if aim.target is None or aim.period is None or table.schedule is None:
+            continue
+        unit = plan.graph.unit_of[key]
+        wait, longest = waiting[unit]
+        work = _work(unit, tables)
+        expected = peak_lag(aim.period, wait, work)
+        if expected >= aim.target:
+            why = _why(aim, wait, longest, work)
+            found[key] = (expected - aim.target, why)
+    return found
+
+
+def note_of(key: str, table: TableView, plan: LagPlan, missed: tuple[float, str] | None) -> str:
+    """What a user should know about a table's lag; nothing when all is as expected."""
+    aim = plan.aims[key]
+    if table.schedule is not None and table.schedule.is_downstream and aim.wanted_by is None:
+        return "DOWNSTREAM without a scheduled consumer: refreshed only when asked"
+    if missed is None:
+        return ""
+    return f"misses its target by about {duration(missed[0])}: {missed[1]}"
+
+
+def _why(aim: Aim, wait: float, longest: str, work: float) -> str:
+    parts = [f"refreshing takes {duration(work)}"]
+    if wait:
+        parts.append(f"waiting for {longest} {duration(wait)}")
+    assert aim.period is not None
+    if aim.raised_by:
+        every = f"{aim.raised_by}, which it reads, is refreshed every {duration(aim.period)}"
+        return f"{every} (give it a shorter schedule, or DOWNSTREAM)"
+    return ", ".join(parts)
+
+
+def _work(unit: Unit, tables: Mapping[str, TableView]) -> float:
+    return sum(tables[key].seconds or 0.0 for key in unit.members)
+
+
+def _aims_down(tables: Mapping[str, TableView], graph: Condensed) -> dict[str, Aim]:
+    """Own targets; a period is never shorter than that of a table above."""
+    aims: dict[str, Aim] = {}
+    for unit in graph.in_order(graph.units):
+        slowest = _slowest((a for a in graph.above[unit]), aims, tables)
+        for key in unit.members:
+            aims[key] = _own_aim(tables[key], slowest)
+    return aims
+
+
+def _own_aim(table: TableView, slowest: tuple[float, str]) -> Aim:
+    schedule = table.schedule
+    if schedule is None or schedule.is_downstream:
+        return Aim()
+    if schedule.seconds is None:
+        return Aim(cron=schedule.cron, period=_gap(schedule.cron) if schedule.cron else None)
+    wanted = period_for(schedule.seconds)
+    if slowest[0] > wanted:
+        return Aim(schedule.seconds, slowest[0], slowest[1])
+    return Aim(schedule.seconds, wanted)
+
+
+def _slowest(
+    above: Iterable[Unit], aims: Mapping[str, Aim], tables: Mapping[str, TableView]
+) -> tuple[float, str]:
+    periods = [(aims[k].period or 0.0, tables[k].name) for unit in above for k in unit.members]
+    return max(periods, default=(0.0, ""))
+
+
+def _needs_up(tables: Mapping[str, TableView], graph: Condensed, aims: dict[str, Aim]) -> None:
+    """A DOWNSTREAM table has the target of the consumer that needs it most often."""
+    readers: dict[str, list[str]] = {key: [] for key in tables}
+    for key in sorted(tables):
+        for source in tables[key].reads:
+            if source in readers and source != key:
+                readers[source].append(key)
+    for unit in reversed(graph.in_order(graph.units)):
+        for key in unit.members:
+            schedule = tables[key].schedule
+            if schedule is not None and schedule.is_downstream:
+                aims[key] = _need(readers[key], tables, aims)
+
+
+def _need(readers: list[str], tables: Mapping[str, TableView], aims: Mapping[str, Aim]) -> Aim:
+    timed = [r for r in readers if aims[r].target is not None]
+    if timed:
+        first = min(timed, key=lambda r: (aims[r].period or inf, r))
+        return Aim(aims[first].target, aims[first].period, wanted_by=tables[first].name)
+    crons = [r for r in readers if aims[r].cron is not None]
+    return Aim(cron=aims[crons[0]].cron, wanted_by=tables[crons[0]].name) if crons else Aim()
+
+
+def _rhythm(
+    unit: Unit, tables: Mapping[str, TableView], graph: Condensed, aims: Mapping[str, Aim]
+) -> Rhythm:
+    period = _unit_period(unit, aims, tables)
+    above = _crons(graph.above[unit], tables) if period is not None else ()
+    slower = tuple(cron for cron in above if _gap(cron) >= (period or inf))
+    return Rhythm(period, _crons([unit], tables), slower, unit.policy)
+
+
+def _crons(units: Iterable[Unit], tables: Mapping[str, TableView]) -> tuple[Cron, ...]:
+    schedules = (tables[key].schedule for unit in units for key in unit.members)
+    found = {s.cron for s in schedules if s is not None and s.cron is not None}
+    return tuple(sorted(found, key=lambda cron: (cron.fields, cron.zone)))
+
+
+def _unit_period(
+    unit: Unit, aims: Mapping[str, Aim], tables: Mapping[str, TableView]
+) -> float | None:
+    own = [k for k in unit.members if (s := tables[k].schedule) is not None and s.seconds]
+    periods = [p for k in own if (p := aims[k].period) is not None]
+    chosen = min if unit.policy is Policy.FASTEST else max
+    return chosen(periods) if periods else None
+
+
+@lru_cache(maxsize=256)
+def _gap(cron: Cron) -> float:
+    """About how far apart the instants of a cron line are."""
+    first = cron.after(_REFERENCE)
+    return (cron.after(first) - first).total_seconds()
+
+
+def _fired(cron: Cron, now: float) -> float:
+    return cron.until(instant(now)).timestamp()
+
+
+def _fires(cron: Cron, now: float) -> float:
+    return cron.after(instant(now)).timestamp()

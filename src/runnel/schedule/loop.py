@@ -1,0 +1,149 @@
+"""The loop around the state machine: threads that refresh, a queue of what ended, an end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import Empty, Queue
+from time import monotonic
+from typing import Protocol
+
+from runnel.errors import RunnelError, SystemFault
+from runnel.model.results import RefreshResult
+from runnel.schedule.machine import Machine
+from runnel.schedule.views import Ending, Finished, Start
+
+_log = logging.getLogger("runnel")
+_LEAST = 0.02
+FINISH_SECONDS = 4.0
+ABANDON_SECONDS = 3.0
+
+
+class Onlooker(Protocol):
+    """Someone who shows what goes on; called from the loop's own thread."""
+
+    def started(self, start: Start) -> None: ...
+    def ended(self, event: Finished) -> None: ...
+
+
+class Blind:
+    """An onlooker who does nothing."""
+
+    def started(self, start: Start) -> None:
+        pass
+
+    def ended(self, event: Finished) -> None:
+        pass
+
+
+@dataclass
+class Loop:
+    """Drives a machine: everything but the refreshes happens in the thread that calls it."""
+
+    machine: Machine
+    execute: Callable[[Start], Finished]
+    clock: Callable[[], float]
+    onlooker: Onlooker = field(default_factory=Blind)
+    stop: threading.Event = field(default_factory=threading.Event)
+    abandon: Callable[[], None] = lambda: None
+    keep_house: Callable[[], object] = lambda: None
+    _ended: Queue[Finished] = field(default_factory=Queue)
+    _orders: Queue[Start | None] = field(default_factory=Queue)
+    _threads: list[threading.Thread] = field(default_factory=list)
+    _running: dict[tuple[int, str], Start] = field(default_factory=dict)
+    _results: list[RefreshResult] = field(default_factory=list)
+
+    def once(self) -> list[RefreshResult]:
+        """Refresh what is due now, each table at most once, and come back."""
+        try:
+            self._begin(self.machine.decide(self.clock()))
+            while self._running and not self.stop.is_set():
+                if self._take(0.2):
+                    self._begin(self.machine.continue_passes())
+        finally:
+            self._end()
+        return self._results
+
+    def forever(self) -> None:
+        """Go on until `stop` is set or Ctrl-C is pressed."""
+        try:
+            while not self.stop.is_set():
+                self._tick()
+        except KeyboardInterrupt:
+            self.stop.set()
+        finally:
+            self._end()
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether a refresh goes on that could not be ended."""
+        return bool(self._running)
+
+    def _tick(self) -> None:
+        pause = self.machine.limits.interval
+        try:
+            self.keep_house()
+            self._begin(self.machine.decide(self.clock()))
+            pause = min(pause, self.machine.next_wake(self.clock()) - self.clock())
+        except SystemFault as error:
+            # The catalog may come back: the lake is not worse off than without a scheduler.
+            _log.warning("the scheduler could not look for work: %s", error)
+        if self._take(max(_LEAST, pause)):
+            while self._take(0.0):
+                pass
+
+    def _begin(self, starts: list[Start]) -> None:
+        for start in starts:
+            self._running[start.number, str(start.unit)] = start
+            self.onlooker.started(start)
+            self._orders.put(start)
+            if len(self._threads) < len(self._running):
+                self._hire()
+
+    def _hire(self) -> None:
+        name = f"runnel refresh {len(self._threads) + 1}"
+        # Daemons: a refresh that cannot be ended must not keep the process from ending.
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (start := self._orders.get()) is not None:
+            try:
+                event = self.execute(start)
+            except BaseException as error:
+                event = Finished(start, Ending.FAILED, error=f"{type(error).__name__}: {error}")
+            self._ended.put(event)
+
+    def _take(self, pause: float) -> bool:
+        """Take note of one refresh that ended, waiting for it a while."""
+        try:
+            event = self._ended.get(timeout=pause) if pause > 0 else self._ended.get_nowait()
+        except Empty:
+            return False
+        self._running.pop((event.start.number, str(event.start.unit)), None)
+        self._results.extend(event.results)
+        del self._results[:-1000]
+        try:
+            self.machine.finished(self.clock(), event)
+        except RunnelError as error:
+            _log.warning("the end of a refresh could not be noted: %s", error)
+        self.onlooker.ended(event)
+        return True
+
+    def _end(self) -> None:
+        """Let what runs finish, then abandon it; then go, whatever still hangs."""
+        self.machine.stop()
+        self._drain(FINISH_SECONDS if self.stop.is_set() else 0.0)
+        if self._running:
+            self.abandon()
+            self._drain(ABANDON_SECONDS)
+        for _ in self._threads:
+            self._orders.put(None)
+
+    def _drain(self, seconds: float) -> None:
+        deadline = monotonic() + seconds
+        while self._running and monotonic() < deadline:
+            self._take(0.1)

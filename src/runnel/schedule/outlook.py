@@ -1,0 +1,122 @@
+"""What `status` says about lag: from definitions and progress alone, no scheduler needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf, isfinite
+
+from runnel.catalog import StreamTable
+from runnel.model.refresh import TableState
+from runnel.schedule.lag import LagPlan, misses, note_of, plan_lag
+from runnel.schedule.units import Unit, condense, units_of
+from runnel.schedule.views import TableView, instant
+
+# A table with a cron line is late when it was not there this long after the line fired.
+_GRACE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is expected of a table, and whether it keeps it."""
+
+    state: TableState
+    target: float | None
+    is_stale: bool | None
+    note: str
+    next_due: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The lag plan of a lake, for questions about single tables."""
+
+    tables: Mapping[str, TableView]
+    plan: LagPlan
+    missed: Mapping[str, tuple[float, str]]
+    below: Mapping[Unit, frozenset[Unit]]
+
+    @staticmethod
+    def of(tables: Iterable[StreamTable]) -> Outlook:
+        views = {table.name.key: view_of(table) for table in tables}
+        plan = plan_lag(views, condense(views, units_of(views)))
+        below: dict[Unit, set[Unit]] = {unit: set() for unit in plan.graph.units}
+        for unit in plan.graph.units:
+            for other in plan.graph.above[unit]:
+                below[other].add(unit)
+        frozen = {unit: frozenset(found) for unit, found in below.items()}
+        return Outlook(views, plan, misses(views, plan), frozen)
+
+    def of_table(self, key: str, at: datetime) -> Expected:
+        now = at.timestamp()
+        table = self.tables[key]
+        state = self._state(key)
+        note = note_of(key, table, self.plan, self.missed.get(key))
+        due = None if state is TableState.SUSPENDED else self._next_due(key, now)
+        target = self.plan.aims[key].target
+        return Expected(state, target, self._is_stale(key, target, now), note, due)
+
+    def _state(self, key: str) -> TableState:
+        own = self.tables[key].state
+        if own is not TableState.ACTIVE:
+            return own
+        above = self.plan.graph.above[self.plan.graph.unit_of[key]]
+        upstream = [self.tables[k] for unit in above for k in unit.members]
+        if any(table.state is TableState.SUSPENDED for table in upstream):
+            return TableState.UPSTREAM_SUSPENDED
+        if any(table.errors for table in upstream):
+            return TableState.UPSTREAM_FAILED
+        return own
+
+    def _is_stale(self, key: str, target: float | None, now: float) -> bool | None:
+        table, cron = self.tables[key], self.plan.aims[key].cron
+        reached = -inf if table.timestamp is None else table.timestamp
+        if target is not None:
+            return now - reached > target
+        if cron is None:
+            return None
+        fired = cron.until(instant(now - _GRACE - 2 * (table.seconds or 0.0)))
+        return reached < fired.timestamp()
+
+    def _next_due(self, key: str, now: float) -> datetime | None:
+        """When `run` comes to it: by its own schedule, or with a consumer."""
+        unit, table = self.plan.graph.unit_of[key], self.tables[key]
+        due = inf
+        for other in {unit, *self.below[unit]}:
+            rhythm = self.plan.rhythms[other]
+            if not rhythm.is_own:
+                continue
+            last = rhythm.last(now)
+            reached = min(_reached(self.tables[k]) for k in other.members)
+            due = min(due, last if reached < last else rhythm.next(now))
+        if table.retry_at is not None:
+            due = max(due, table.retry_at)
+        return instant(due) if isfinite(due) else None
+
+
+def _reached(table: TableView) -> float:
+    return -inf if table.timestamp is None else table.timestamp
+
+
+def view_of(table: StreamTable) -> TableView:
+    """What the scheduler sees of a stream table."""
+    frontier = table.frontier
+    return TableView(
+        key=table.name.key,
+        name=str(table.name),
+        id=table.id,
+        schedule=table.schedule,
+        reads=tuple(s.key for s in table.sources if s.kind == "stream"),
+        bases=tuple(s.key for s in table.sources if s.kind != "stream"),
+        state=table.state,
+        timestamp=frontier.data_timestamp.timestamp() if frontier else None,
+        pins=frontier.pins if frontier else {},
+        incarnation=table.incarnation,
+        epoch=table.epoch,
+        is_restless=frontier is None or table.follows_time or table.reinitialize is not None,
+        reinitialize=table.reinitialize,
+        errors=table.consecutive_errors,
+        retry_at=table.retry_at.timestamp() if table.retry_at else None,
+        seconds=table.work_seconds,
+    )

@@ -1,0 +1,98 @@
+"""The scheduler over a real lake: its parts put together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from runnel.errors import UserError
+from runnel.model.results import RefreshResult
+from runnel.model.settings import Settings
+from runnel.model.tabular import Rows
+from runnel.refresh.workspace import Workspace
+from runnel.schedule.alerting import note_caught_up
+from runnel.schedule.clock import SteadyClock
+from runnel.schedule.diamonds import units_of
+from runnel.schedule.executor import LakeExecutor
+from runnel.schedule.lake_book import LakeBook
+from runnel.schedule.loop import Blind, Loop, Onlooker
+from runnel.schedule.machine import Limits, Machine
+from runnel.schedule.units import Policy, Unit
+from runnel.schedule.views import TableView, instant
+
+
+def run_lake(
+    workspace: Workspace,
+    *,
+    once: bool,
+    workers: int | None = None,
+    stop: threading.Event | None = None,
+    onlooker: Onlooker | None = None,
+    notice_names: Callable[[], object] = lambda: None,
+) -> Rows[RefreshResult]:
+    """Refresh what is due, once or until stopped; with `once`, what was done."""
+    limits = limits_of(workspace.settings, workers)
+    clock = SteadyClock()
+    house = _House(workspace, clock, notice_names)
+    book = LakeBook(workspace)
+    machine = Machine(book, workspace.alerts, limits, units=partial(_units, book))
+    loop = Loop(
+        machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
+        workspace.abandon, house.keep,
+    )  # fmt: skip
+    try:
+        if once:
+            house.keep()
+            return Rows(loop.once(), RefreshResult.COLUMNS)
+        loop.forever()
+        return Rows([], RefreshResult.COLUMNS)
+    finally:
+        if not loop.is_hanging:
+            workspace.is_ending.clear()
+
+
+def _units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
+    """Atomic groups and cycles as one unit each, every other table by itself."""
+    settings = book.workspace.settings
+    policy = Policy(settings.diamond_schedule_policy.value)
+    found = units_of(book.definitions, settings.diamond_consistency)
+    return tuple(Unit(keys, policy) for keys in found)
+
+
+def limits_of(settings: Settings, workers: int | None) -> Limits:
+    if not settings.enabled:
+        origin = settings.origins.get("enabled", "default")
+        raise UserError(
+            "the scheduler is switched off",
+            detail=f"enabled = false ({origin})",
+            hint="set enabled = true, or refresh tables by hand",
+        )
+    concurrent = settings.max_concurrent_refreshes if workers is None else workers
+    if concurrent < 1:
+        raise UserError(
+            f"{concurrent} workers cannot refresh anything", detail="expected 1 or more"
+        )
+    return Limits(concurrent, settings.max_consecutive_errors, settings.scheduler_interval)
+
+
+@dataclass(slots=True)
+class _House:
+    """What has to be looked after now and then: what dead processes left, names in the session."""
+
+    workspace: Workspace
+    clock: Callable[[], float]
+    notice_names: Callable[[], object]
+    _kept_at: float | None = field(default=None)
+
+    def keep(self) -> None:
+        now = self.clock()
+        every = min(10.0, self.workspace.leases.ttl / 3)
+        if self._kept_at is not None and now - self._kept_at < every:
+            return
+        self._kept_at = now
+        catalog = self.workspace.catalog
+        catalog.close_interrupted(self.workspace.leases.is_alive)
+        note_caught_up(catalog, self.workspace.alerts, instant(now))
+        self.notice_names()

@@ -1,0 +1,87 @@
+"""Passes under way: which units wait, run or are done in each, all to one instant a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from runnel.schedule.units import Condensed, Unit
+from runnel.schedule.views import Snapshot
+
+
+@dataclass(slots=True)
+class Pass:
+    """One instant, and the units that are still to be brought to it.
+
+    `graph` is the one it was formed in: definitions may change meanwhile.
+    """
+
+    number: int
+    snapshot: Snapshot
+    graph: Condensed
+    deadlines: dict[Unit, float]
+    waiting: set[Unit] = field(default_factory=set)
+    running: set[Unit] = field(default_factory=set)
+    done: set[Unit] = field(default_factory=set)
+
+    def is_ready(self, unit: Unit) -> bool:
+        """Whether all that the unit reads has reached this pass's instant."""
+        return self.graph.parents[unit] <= self.done
+
+    def drop_below(self, unit: Unit) -> set[Unit]:
+        """Give up what waits for a unit that did not get there."""
+        dropped = {other for other in self.waiting if unit in self.graph.above[other]}
+        self.waiting -= dropped
+        return dropped
+
+    @property
+    def is_over(self) -> bool:
+        return not self.waiting and not self.running
+
+
+@dataclass(slots=True)
+class Passes:
+    """All passes under way, oldest first; a unit waits in one at most, and runs in one at most."""
+
+    under_way: dict[int, Pass] = field(default_factory=dict)
+    _count: int = 0
+
+    def open(self, snapshot: Snapshot, graph: Condensed, deadlines: dict[Unit, float]) -> Pass:
+        self._count += 1
+        found = Pass(self._count, snapshot, graph, deadlines, waiting=set(deadlines))
+        self.under_way[found.number] = found
+        return found
+
+    def waiting(self) -> set[str]:
+        """Tables that wait in a pass."""
+        return _tables(unit for p in self.under_way.values() for unit in p.waiting)
+
+    def running(self) -> set[str]:
+        return _tables(unit for p in self.under_way.values() for unit in p.running)
+
+    def count_running(self) -> int:
+        return sum(len(p.running) for p in self.under_way.values())
+
+    def ready(self) -> list[tuple[Pass, Unit]]:
+        """What can start now, most urgent first; nothing that runs in another pass still."""
+        busy = self.running()
+        found = [
+            (p, unit)
+            for p in self.under_way.values()
+            for unit in p.waiting
+            if p.is_ready(unit) and busy.isdisjoint(unit.members)
+        ]
+        return sorted(found, key=lambda f: (f[0].deadlines[f[1]], f[0].number, f[1].members))
+
+    def keep_only(self, known: Collection[str]) -> None:
+        """Give up what waits for its turn and was dropped meanwhile."""
+        for of_pass in self.under_way.values():
+            of_pass.waiting = {u for u in of_pass.waiting if all(k in known for k in u.members)}
+
+    def close_over(self) -> None:
+        for number in [n for n, p in self.under_way.items() if p.is_over]:
+            del self.under_way[number]
+
+
+def _tables(units: Iterable[Unit]) -> set[str]:
+    return {key for unit in units for key in unit.members}

@@ -1,0 +1,80 @@
+"""Keeps an eye on the lag: tells when a table gets stale, or cannot keep its target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runnel.model.alerts import AlertKind, Alerts
+from runnel.model.refresh import TableState
+from runnel.model.tabular import duration
+from runnel.schedule.lag import LagPlan, misses
+from runnel.schedule.views import TableView
+
+_EVERY = 10.0
+
+
+@dataclass(slots=True)
+class Watch:
+    """Tells each thing once when it begins and once when it is over.
+
+    What a single refresh did is told by the refresh itself.
+    """
+
+    alerts: Alerts
+    _known: dict[AlertKind, set[str]] = field(default_factory=dict)
+    _looked_at: float | None = None
+
+    def look(self, now: float, tables: Mapping[str, TableView], plan: LagPlan) -> None:
+        self._tell(AlertKind.STALE, AlertKind.FRESH, tables, _stale(now, tables, plan))
+        if self._looked_at is None or not 0 <= now - self._looked_at < _EVERY:
+            self._looked_at = now
+            missed = _missed(tables, plan)
+            self._tell(AlertKind.LAG_UNREACHABLE, AlertKind.LAG_REACHABLE, tables, missed)
+
+    def _tell(
+        self,
+        begin: AlertKind,
+        end: AlertKind,
+        tables: Mapping[str, TableView],
+        found: Mapping[str, tuple[str, dict[str, Any]]],
+    ) -> None:
+        known = self._known.setdefault(begin, set())
+        for key in sorted(found.keys() - known):
+            message, facts = found[key]
+            self.alerts.emit(begin, tables[key].name, message, **facts)
+        for key in sorted(known - found.keys()):
+            if key in tables:
+                self.alerts.emit(end, tables[key].name, _OVER[end])
+        self._known[begin] = set(found)
+
+
+_OVER = {
+    AlertKind.FRESH: "is within its target lag again",
+    AlertKind.LAG_REACHABLE: "can keep its target lag again",
+}
+
+
+def _stale(
+    now: float, tables: Mapping[str, TableView], plan: LagPlan
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for key, aim in plan.aims.items():
+        table = tables.get(key)
+        if table is None or table.timestamp is None or aim.target is None or aim.wanted_by:
+            continue
+        lag = now - table.timestamp
+        if lag > aim.target and table.state is not TableState.SUSPENDED:
+            said = f"is {duration(lag)} behind, its target is {duration(aim.target)}"
+            found[key] = (said, {"lag_seconds": lag, "target_seconds": aim.target})
+    return found
+
+
+def _missed(
+    tables: Mapping[str, TableView], plan: LagPlan
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    return {
+        key: (f"cannot keep its target, by about {duration(by)}: {why}", {"missed_seconds": by})
+        for key, (by, why) in misses(tables, plan).items()
+    }

@@ -1,0 +1,135 @@
+"""What the scheduler makes of the ways in which a refresh can end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runnel.errors import (
+    Abandoned,
+    Busy,
+    ErrorClass,
+    InternalFault,
+    NotFound,
+    QueryFailed,
+    RunnelError,
+    SourceError,
+    SystemFault,
+)
+from runnel.model.refresh import RefreshAction
+from runnel.model.results import RefreshResult
+from runnel.schedule import executor
+from runnel.schedule.executor import LakeExecutor
+from runnel.schedule.lake_book import LakeBook
+from runnel.schedule.units import Unit
+from runnel.schedule.views import Ending, Start
+from schedule.by_hand import T0
+from schedule.lake import FakeLake
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLake]:
+    made = FakeLake(tmp_path)
+    monkeypatch.setattr(executor, "tidy_when_due", lambda workspace, table_id: None)
+    yield made
+    made.workspace.catalog.close()
+
+
+def start(lake: FakeLake, *names: str) -> Start:
+    book = LakeBook(lake.workspace)
+    snapshot = book.pin(T0 + 24, book.tables().values())
+    return Start(1, Unit(tuple(f"default.{name}" for name in names)), snapshot)
+
+
+def refreshing(monkeypatch: pytest.MonkeyPatch, outcome: RefreshResult | Exception) -> None:
+    def refresh(*arguments: Any, **options: Any) -> RefreshResult:
+        assert options == {"wait": 0.0}, "a worker must not wait for another process"
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(executor, "refresh_table", refresh)
+
+
+def result(action: RefreshAction, epoch: int = 2) -> RefreshResult:
+    return RefreshResult("a", action, "test", epoch=epoch)
+
+
+def test_the_epoch_of_a_pass_is_fixed_for_its_consumers(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lake.add("a", "1m", "x1", at=T0)
+    order = start(lake, "a")
+    refreshing(monkeypatch, result(RefreshAction.DIFFERENTIAL, epoch=7))
+    event = LakeExecutor(lake.workspace)(order)
+    assert (event.ending, event.results[0].epoch) == (Ending.DONE, 7)
+    pin = order.snapshot.shared._pins["default.a"]  # type: ignore[attr-defined]
+    assert (pin.identity, pin.version) == (table.incarnation, 7)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ending"),
+    [
+        (Busy("someone has it"), Ending.BUSY),
+        (Abandoned("the process ends"), Ending.ABANDONED),
+        (NotFound("dropped"), Ending.OVERTAKEN),
+        (result(RefreshAction.SKIP), Ending.OVERTAKEN),
+        (result(RefreshAction.NO_DATA), Ending.DONE),
+    ],
+)
+def test_what_is_no_error(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, outcome: Any, ending: Ending
+) -> None:
+    lake.add("a", "1m", "x1", at=T0)
+    refreshing(monkeypatch, outcome)
+    assert LakeExecutor(lake.workspace)(start(lake, "a")).ending is ending
+
+
+@pytest.mark.parametrize(
+    ("error", "error_class", "is_retryable"),
+    [
+        (SystemFault("disk full"), ErrorClass.SYSTEM, True),
+        (QueryFailed("division by zero"), ErrorClass.USER, False),
+        (SourceError("a column is gone"), ErrorClass.SCHEMA, False),
+        (InternalFault("negative weight"), ErrorClass.INTERNAL, False),
+        (RunnelError("unknown"), ErrorClass.INTERNAL, False),
+    ],
+)
+def test_errors_have_a_class(
+    lake: FakeLake,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    error_class: ErrorClass,
+    is_retryable: bool,
+) -> None:
+    lake.add("a", "1m", "x1", at=T0)
+    refreshing(monkeypatch, error)
+    event = LakeExecutor(lake.workspace)(start(lake, "a"))
+    assert (event.ending, event.error_class, event.is_retryable, event.failed) == (
+        Ending.FAILED, error_class, is_retryable, "default.a"
+    )  # fmt: skip
+
+
+def test_a_source_that_cannot_be_read_is_an_error_in_the_history(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=T0)
+    lake.base("x1").is_broken = True
+    event = LakeExecutor(lake.workspace)(start(lake, "a"))
+    assert (event.ending, event.error_class) == (Ending.FAILED, ErrorClass.SCHEMA)
+    attempt = lake.workspace.catalog.history("default.a")[0]
+    assert (attempt.outcome.value, attempt.error_code) == ("FAILED", "SOURCE_ERROR")
+
+
+def test_a_unit_of_several_tables_is_handed_over_as_a_whole(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=T0)
+    lake.add("b", "1m", "x1", at=T0)
+    seen: list[list[str]] = []
+
+    def together(workspace: Any, tables: Any, pins: Any) -> list[RefreshResult]:
+        seen.append([str(table.name) for table in tables])
+        return [RefreshResult(str(t.name), RefreshAction.FULL, "test", epoch=2) for t in tables]
+
+    event = LakeExecutor(lake.workspace, together)(start(lake, "a", "b"))
+    assert (event.ending, seen) == (Ending.DONE, [["a", "b"]])

@@ -1,0 +1,160 @@
+"""The threads around the state machine: nothing is lost, and the end comes in time."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from time import monotonic
+
+import pytest
+
+from runnel.model.refresh import TableState
+from runnel.schedule import loop as loops
+from runnel.schedule.clock import SteadyClock
+from runnel.schedule.loop import Loop
+from runnel.schedule.views import Ending, Finished, Start
+from schedule.by_hand import T0, ByHand, table
+from schedule.sim_world import SimSnapshot
+
+
+@dataclass
+class Seen:
+    """An onlooker with a memory."""
+
+    begun: list[str] = field(default_factory=list)
+    over: list[tuple[str, Ending]] = field(default_factory=list)
+
+    def started(self, start: Start) -> None:
+        self.begun.append(str(start.unit))
+
+    def ended(self, event: Finished) -> None:
+        self.over.append((str(event.start.unit), event.ending))
+
+
+class Worker:
+    """Refreshes in the simulated lake; tables in `gates` wait until theirs is opened."""
+
+    def __init__(self, lake: ByHand, **gates: threading.Event) -> None:
+        self.lake = lake
+        self.gates = gates
+        self.lock = threading.Lock()
+        self.at_once = 0
+        self.most_at_once = 0
+
+    def __call__(self, start: Start) -> Finished:
+        with self.lock:
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        if (gate := self.gates.get(str(start.unit))) is not None:
+            gate.wait(20)
+        with self.lock:
+            self.at_once -= 1
+            assert isinstance(start.snapshot, SimSnapshot)
+            results = self.lake.world.commit(start.unit, start.snapshot)
+            assert results is not None
+            return Finished(start, Ending.DONE, results)
+
+
+def make(lake: ByHand, worker: Worker, **options: object) -> Loop:
+    return Loop(lake.machine, worker, lambda: T0, **options)  # type: ignore[arg-type]
+
+
+def test_once_refreshes_what_is_due_in_order_and_returns_it() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"), table("c", None, "x"))
+    results = make(lake, Worker(lake)).once()
+    assert [(r.name, r.action.value) for r in results] == [
+        ("a", "DIFFERENTIAL"),
+        ("b", "DIFFERENTIAL"),
+    ]
+    assert lake.machine.is_idle
+
+
+def test_once_with_nothing_due_starts_no_thread() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0)
+    before = threading.active_count()
+    assert make(lake, Worker(lake)).once() == []
+    assert threading.active_count() == before
+
+
+def test_once_does_not_begin_another_pass() -> None:
+    lake = ByHand(table("a", "1s", "x"), table("b", "1s", "a"))
+    times = iter(range(10**6))
+    loop = Loop(lake.machine, Worker(lake), lambda: T0 + 10.0 * next(times))
+    assert [r.name for r in loop.once()] == ["a", "b"]
+
+
+def test_refreshes_overlap() -> None:
+    lake = ByHand(*(table(f"t{i}", "1m", "x") for i in range(3)))
+    gates = {f"t{i}": threading.Event() for i in range(3)}
+    worker = Worker(lake, **gates)
+
+    def open_when_all_are_there() -> None:
+        while worker.at_once < 3:
+            pass
+        for gate in gates.values():
+            gate.set()
+
+    threading.Thread(target=open_when_all_are_there, daemon=True).start()
+    assert len(make(lake, worker).once()) == 3
+    assert worker.most_at_once == 3
+
+
+def test_a_stop_lets_what_runs_finish_and_starts_nothing_more() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    gate, stop, seen = threading.Event(), threading.Event(), Seen()
+
+    def begun(start: Start) -> None:
+        seen.begun.append(str(start.unit))
+        stop.set()
+        threading.Timer(0.2, gate.set).start()
+
+    seen.started = begun  # type: ignore[method-assign]
+    make(lake, Worker(lake, a=gate), onlooker=seen, stop=stop).forever()
+    assert seen.begun == ["a"]
+    assert seen.over == [("a", Ending.DONE)]
+    assert lake.view("b").state is TableState.UNINITIALIZED
+
+
+def test_what_hangs_is_abandoned_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "FINISH_SECONDS", 0.2)
+    monkeypatch.setattr(loops, "ABANDON_SECONDS", 0.3)
+    lake = ByHand(table("a", "1m", "x"))
+    stop, abandoned, never = threading.Event(), threading.Event(), threading.Event()
+    seen = Seen()
+    seen.started = lambda start: stop.set()  # type: ignore[method-assign]
+    began = monotonic()
+    make(lake, Worker(lake, a=never), onlooker=seen, stop=stop, abandon=abandoned.set).forever()
+    assert abandoned.is_set()
+    assert monotonic() - began < 10
+    never.set()
+
+
+def test_the_end_comes_within_ten_seconds() -> None:
+    assert loops.FINISH_SECONDS + loops.ABANDON_SECONDS < 9
+
+
+def test_a_worker_that_dies_is_an_error_of_the_table() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+
+    def die(start: Start) -> Finished:
+        raise ValueError("unheard of")
+
+    seen = Seen()
+    Loop(lake.machine, die, lambda: T0, seen).once()
+    assert seen.over == [("a", Ending.FAILED)]
+    assert lake.view("a").errors == 1
+
+
+def test_the_clock_follows_the_wall_but_never_goes_back() -> None:
+    wall, ticks = [100.0], [0.0]
+    clock = SteadyClock(lambda: wall[0], lambda: ticks[0])
+    assert clock() == 100.0
+    wall[0], ticks[0] = 110.0, 10.0
+    assert clock() == 110.0
+    wall[0], ticks[0] = 60.0, 20.0
+    assert clock() == 115.0, "set back: half speed"
+    wall[0], ticks[0] = 160.0, 120.0
+    assert clock() == 165.0
+    wall[0], ticks[0] = 300.0, 260.0
+    assert clock() == 300.0, "the wall has caught up"

@@ -1,0 +1,336 @@
+"""The scheduler step by step: who starts when, and what becomes of trouble."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from runnel.errors import ErrorClass
+from runnel.model.alerts import AlertKind
+from runnel.model.refresh import TableState
+from runnel.model.schedule import Schedule
+from runnel.schedule.units import Policy, Unit
+from runnel.schedule.views import Ending
+from schedule.by_hand import T0, ByHand, table
+
+MINUTE = 24.0  # the period of a target of one minute
+
+
+def test_parents_come_before_children_and_share_one_instant() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "a", "b"))
+    assert lake.tick(T0) == ["a"]
+    assert lake.finish("a", T0 + 3) == ["b"]
+    assert lake.finish("b", T0 + 5) == ["c"]
+    assert lake.finish("c", T0 + 6) == []
+    assert {lake.at(name) for name in "abc"} == {0.0}
+
+
+def test_independent_tables_run_side_by_side_up_to_the_limit() -> None:
+    lake = ByHand(*(table(f"t{i}", "1m", "x") for i in range(5)), concurrent=3)
+    assert lake.tick(T0) == ["t0", "t1", "t2"]
+    assert lake.finish("t1", T0 + 1) == ["t3"]
+
+
+def test_nothing_starts_before_it_is_due() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE - 0.1) == []
+    assert lake.machine.next_wake(T0 + 1) == T0 + MINUTE
+    assert lake.tick(T0 + MINUTE) == ["a"]
+
+
+def test_each_source_is_looked_at_once_in_a_pass() -> None:
+    lake = ByHand(*(table(f"t{i}", "1m", "x", "y") for i in range(20)))
+    lake.run_all(T0)
+    lake.world.source_checks = 0
+    lake.run_all(T0 + MINUTE)
+    assert lake.world.source_checks == 2
+    lake.run_all(T0 + MINUTE + 1)
+    assert lake.world.source_checks == 2, "nothing was due"
+
+
+def test_without_news_nothing_is_refreshed_but_the_instant_moves() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    lake.run_all(T0)
+    assert lake.tick(T0 + MINUTE) == []
+    assert (lake.at("a"), lake.at("b")) == (MINUTE, MINUTE)
+
+
+def test_news_that_do_not_concern_a_table_leave_it_alone() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "y"), table("c", "1m", "b"))
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.run_all(T0 + MINUTE) == ["a"]
+    assert lake.at("c") == MINUTE
+
+
+def test_downstream_follows_its_consumers_and_not_every_tick() -> None:
+    lake = ByHand(
+        table("a", "DOWNSTREAM", "x"), table("b", "4m", "a"), table("c", "DOWNSTREAM", "x")
+    )
+    assert lake.run_all(T0) == ["a", "b"], "c has no consumer"
+    lake.write("x")
+    assert [lake.run_all(T0 + s) for s in (24, 48, 95)] == [[], [], []]
+    assert lake.run_all(T0 + 96) == ["a", "b"]
+    assert lake.view("c").state is TableState.UNINITIALIZED
+
+
+def test_a_table_without_a_schedule_comes_along_when_a_consumer_needs_it() -> None:
+    lake = ByHand(table("a", None, "x"), table("b", "1m", "a"), table("c", None, "x"))
+    assert lake.run_all(T0) == ["a", "b"]
+
+
+def test_tables_with_different_targets_meet() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "4m", "x"), table("c", "4m", "a", "b"))
+    lake.run_all(T0)
+    for seconds in range(1, 97):
+        lake.write("x")
+        lake.run_all(T0 + seconds)
+    assert {lake.at(name) for name in "abc"} == {96.0}
+
+
+def test_a_slow_table_does_not_hold_up_the_others() -> None:
+    lake = ByHand(table("slow", "1m", "x"), table("quick", "1m", "x"))
+    lake.tick(T0)
+    lake.finish("quick", T0 + 1)
+    for number in range(1, 4):
+        lake.write("x")
+        assert lake.tick(T0 + number * MINUTE) == ["quick"]
+        lake.finish("quick", T0 + number * MINUTE + 1)
+    assert lake.at("quick") == 3 * MINUTE
+
+
+def test_a_late_refresh_is_skipped_once_and_covered_by_the_next() -> None:
+    lake = ByHand(table("slow", "1m", "x"))
+    lake.tick(T0)
+    lake.write("x")
+    assert [lake.tick(T0 + s) for s in (24, 30, 48)] == [[], [], []]
+    assert lake.skips() == ["slow"]
+    assert lake.finish("slow", T0 + 50) == ["slow"], "it is late, so it goes on at once"
+    lake.finish("slow", T0 + 60)
+    assert lake.at("slow") == 50.0
+
+
+def test_a_consumer_waits_for_the_slow_one_with_the_state_of_its_own_pass() -> None:
+    lake = ByHand(
+        table("slow", "1m", "x"), table("quick", "1m", "x"), table("both", "1m", "slow", "quick")
+    )
+    lake.tick(T0)
+    lake.finish("quick", T0 + 1)
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE) == ["quick"]
+    lake.finish("quick", T0 + MINUTE + 1)
+    assert lake.finish("slow", T0 + 30) == ["both", "slow"], "slow itself is late already"
+    lake.finish("both", T0 + 31)
+    assert lake.at("both") == 0.0 < lake.at("quick")
+
+
+def test_who_is_late_longest_comes_first() -> None:
+    lake = ByHand(table("a", "4m", "x"), table("b", "1m", "x"), concurrent=1)
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + 96) == ["b"], "it should have been there 36 seconds ago"
+
+
+def test_a_clock_that_was_set_back_moves_no_instant_back() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "12s", "a"))
+    lake.run_all(T0)
+    other = lake.view("a")
+    lake.world.tables["a"].view = replace(other, timestamp=T0 + 30)
+    lake.write("x")
+    lake.run_all(T0 + MINUTE)
+    assert lake.at("a") > 30
+    assert lake.at("b") > 30
+    assert lake.at("a") == lake.at("b")
+
+
+def test_cron_fires_by_the_clock_of_its_zone() -> None:
+    lake = ByHand(table("a", "cron 30 * * * * Asia/Kolkata", "x"))
+    lake.run_all(T0)
+    at = 3600.0 - T0 % 3600  # half past the hour in India is the full hour in UTC
+    lake.write("x")
+    assert lake.tick(T0 + at - 1) == []
+    assert lake.tick(T0 + at) == ["a"]
+
+
+def test_a_cron_table_brings_what_it_reads_along() -> None:
+    hourly, later = "cron 0 * * * *", "cron 10 * * * *"
+    lake = ByHand(table("a", hourly, "x"), table("b", later, "a"))
+    lake.run_all(T0)
+    lake.write("x")
+    at = 600.0 - T0 % 3600 if T0 % 3600 < 600 else 4200.0 - T0 % 3600
+    assert lake.run_all(T0 + at) == ["a", "b"]
+
+
+# -- groups -------------------------------------------------------------------------------------
+
+
+def test_a_group_starts_as_one_and_is_due_with_its_first_member() -> None:
+    group = Unit(("b", "c", "d"))
+    lake = ByHand(
+        table("a", "12s", "x"), table("b", "1m", "a"), table("c", "4m", "a"), table("d", "4m", "b", "c"),
+        units=(Unit(("a",)), group),
+    )  # fmt: skip
+    assert lake.run_all(T0) == ["a", "b+c+d"]
+    lake.write("x")
+    assert lake.run_all(T0 + MINUTE) == ["a", "b+c+d"]
+
+
+def test_a_group_with_the_policy_slowest_waits_for_its_last_member() -> None:
+    group = Unit(("b", "c"), Policy.SLOWEST)
+    lake = ByHand(table("b", "1m", "x"), table("c", "4m", "x"), units=(group,))
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.run_all(T0 + MINUTE) == []
+    assert lake.run_all(T0 + 96) == ["b+c"]
+
+
+def test_a_suspended_member_stops_the_group() -> None:
+    lake = ByHand(table("b", "1m", "x"), table("c", "1m", "x"), units=(Unit(("b", "c")),))
+    lake.run_all(T0)
+    lake.world.tables["c"].view = replace(lake.view("c"), state=TableState.SUSPENDED)
+    lake.world.revision += 1
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE) == []
+
+
+# -- trouble ------------------------------------------------------------------------------------
+
+
+def test_a_failure_holds_up_the_consumers_and_nobody_else() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "x"))
+    lake.tick(T0)
+    assert lake.fail("a", T0 + 1) == []
+    assert lake.finish("c", T0 + 2) == []
+    assert (lake.view("a").errors, lake.view("c").errors) == (1, 0)
+    assert lake.view("b").state is TableState.UNINITIALIZED
+
+
+def test_a_system_error_is_tried_again_after_a_growing_pause() -> None:
+    lake = ByHand(table("a", "1h", "x"))
+    lake.tick(T0)
+    lake.fail("a", T0 + 1)
+    first = lake.view("a").retry_at
+    assert first is not None
+    assert 3.75 <= first - (T0 + 1) <= 6.25
+    assert lake.tick(first - 0.1) == []
+    assert lake.machine.next_wake(first - 0.1) == first
+    assert lake.tick(first) == ["a"]
+    lake.fail("a", first + 1)
+    second = lake.view("a").retry_at
+    assert second is not None
+    assert 7.5 <= second - (first + 1) <= 12.5
+
+
+def test_another_error_waits_for_the_next_time_it_is_due() -> None:
+    lake = ByHand(table("a", "1h", "x"))
+    lake.tick(T0)
+    lake.fail("a", T0 + 1, ErrorClass.USER)
+    assert lake.view("a").retry_at == T0 + 1536
+    assert lake.tick(T0 + 1535) == []
+    assert lake.tick(T0 + 1536) == ["a"]
+
+
+def test_three_errors_in_a_row_suspend_and_resume_forgets_them() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    now = T0
+    for _ in range(3):
+        assert lake.tick(now) == ["a"]
+        lake.fail("a", now + 1)
+        now += 40
+    assert lake.view("a").state is TableState.SUSPENDED
+    assert lake.ears.kinds("a")[-1] is AlertKind.AUTO_SUSPENDED
+    assert lake.tick(now + 1000) == []
+    lake.world.tables["a"].view = replace(
+        lake.view("a"), state=TableState.UNINITIALIZED, errors=0, retry_at=None
+    )
+    lake.world.revision += 1
+    assert lake.run_all(now + 1001) == ["a", "b"]
+
+
+def test_an_error_that_is_over_does_not_count_any_more() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    now = T0
+    for _ in range(5):
+        lake.write("x")
+        assert lake.tick(now) == ["a"]
+        lake.fail("a", now + 1)
+        retry_at = lake.view("a").retry_at
+        assert retry_at is not None
+        assert lake.tick(retry_at) == ["a"]
+        lake.finish("a", retry_at + 1)
+        now += 96
+    assert lake.view("a").state is TableState.ACTIVE
+
+
+def test_busy_is_no_error_and_is_looked_at_again_soon() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    lake.tick(T0)
+    assert lake.finish("a", T0 + 0.1, Ending.BUSY) == []
+    assert lake.ears.heard == []
+    assert lake.view("a").errors == 0
+    assert lake.tick(T0 + 0.5) == []
+    assert lake.tick(T0 + 1.2) == ["a"]
+
+
+def test_what_another_process_did_is_not_done_again() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0)
+    other = lake.process()
+    assert other.decide(T0 + 1) == []
+    lake.write("x")
+    assert lake.run_all(T0 + MINUTE) == ["a"]
+    assert other.decide(T0 + MINUTE + 0.5) == []
+
+
+def test_a_dropped_table_is_forgotten_in_the_middle_of_a_pass() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    lake.tick(T0)
+    del lake.world.tables["b"]
+    lake.world.units = (Unit(("a",)),)
+    lake.world.revision += 1
+    assert lake.tick(T0 + 0.5) == []
+    assert lake.finish("a", T0 + 1) == []
+    assert lake.machine.is_idle
+
+
+def test_a_changed_schedule_recomputes_nothing() -> None:
+    lake = ByHand(table("a", "4m", "x"))
+    lake.run_all(T0)
+    lake.world.tables["a"].view = replace(lake.view("a"), schedule=Schedule.parse("12s"))
+    lake.world.revision += 1
+    assert lake.tick(T0 + 7) == [], "it is due, and has no news"
+    assert lake.at("a") == 7.0
+
+
+def test_a_table_that_falls_behind_is_told_once() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0)
+    lake.write("x")
+    lake.tick(T0 + MINUTE)
+    lake.tick(T0 + 61)
+    lake.tick(T0 + 90)
+    assert lake.ears.kinds("a") == [AlertKind.STALE]
+    lake.finish("a", T0 + 91)
+    assert lake.ears.kinds("a") == [AlertKind.STALE, AlertKind.FRESH]
+
+
+def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
+    lake = ByHand(table("a", "1m", "x", seconds=20.0), table("b", "1m", "a", seconds=15.0))
+    lake.tick(T0)
+    told = [
+        (name, text) for kind, name, text in lake.ears.heard if kind is AlertKind.LAG_UNREACHABLE
+    ]
+    assert told == [
+        ("b", "cannot keep its target, by about 10 s: refreshing takes 15 s, waiting for a 20 s")
+    ]
+
+
+@pytest.mark.parametrize("restless", [True, False])
+def test_a_restless_table_is_refreshed_without_news(restless: bool) -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0)
+    lake.world.tables["a"].view = replace(lake.view("a"), is_restless=restless)
+    assert lake.tick(T0 + MINUTE) == (["a"] if restless else [])
