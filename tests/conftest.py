@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs the shared session is run where it is."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture(scope="session")
 def lake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the shared session: its warehouse and its log are here."""

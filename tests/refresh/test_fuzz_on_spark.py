@@ -1,5 +1,6 @@
 """Generated cases on Spark: some in memory, fewer through the real lake.
 
+A case is a query and one round of changes, several of which share a query.
 RUNNEL_FUZZ_SPARK_CASES and RUNNEL_FUZZ_LAKE_CASES set how many are asked for.
 """
 
@@ -13,26 +14,33 @@ import pytest
 from pyspark.sql import SparkSession
 
 import runnel
+from kit.generate.cases import Tally
 from kit.generate.on_lake import check_on_lake
-from kit.generate.run import run_cases
+from kit.generate.run import Check, judge, run_rounds
 from kit.spark_query import check_on_spark
 from runnel.lake.session import worker_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
-_IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "30"))
-_ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "8"))
+_IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "170"))
+_ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "30"))
+_SHARES = {0: 0.4, 1: 0.4, 2: 0.2}
+
+
+def _run(asked: int, check: Check, record: Callable[[str, object], None]) -> None:
+    tally = Tally()
+    for depth, share in _SHARES.items():
+        run_rounds(max(1, round(asked * share)), depth, check, tally, for_spark=True)
+    record("tally", str(tally))
+    judge(tally)
 
 
 def test_in_memory(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:
     session = worker_session(spark, {}, adaptive=False)
-    tally = run_cases(
-        _IN_MEMORY,
-        (0, 2),
-        lambda made, tally: check_on_spark(session, made, tally),
-        for_spark=True,
-    )
-    record_property("tally", str(tally))
+    # To compile the code of a stage takes longer than a few rows do without.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    _run(_IN_MEMORY, lambda made, tally: check_on_spark(session, made, tally), record_property)
 
 
 def test_on_the_lake(
@@ -42,10 +50,4 @@ def test_on_the_lake(
     record_property: Callable[[str, object], None],
 ) -> None:
     with runnel.connect(tmp_path / "lake", spark=spark) as lake:
-        tally = run_cases(
-            _ON_LAKE,
-            (0, 2),
-            lambda made, tally: check_on_lake(lake, made, tally),
-            for_spark=True,
-        )
-    record_property("tally", str(tally))
+        _run(_ON_LAKE, lambda made, tally: check_on_lake(lake, made, tally), record_property)

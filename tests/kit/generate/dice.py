@@ -1,13 +1,10 @@
-"""Where a generator takes its choices from: Hypothesis, which can shrink them, or a seeded source."""
+"""Where a generator takes its choices from: a seed, or choices made before, to make them simpler."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, Protocol, TypeVar
-
-from hypothesis import strategies as st
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -16,16 +13,6 @@ class Dice(Protocol):
     """Choices; the first or smallest one is the simplest."""
 
     def number(self, low: int, high: int) -> int: ...
-
-
-class Draws:
-    """Choices drawn by Hypothesis."""
-
-    def __init__(self, draw: Callable[[Any], Any]) -> None:
-        self._draw = draw
-
-    def number(self, low: int, high: int) -> int:
-        return int(self._draw(_integers(low, high)))
 
 
 class Seeded:
@@ -49,11 +36,6 @@ class Replayed:
 
     def number(self, low: int, high: int) -> int:
         return min(low + next(self._left, 0), high)
-
-
-@lru_cache
-def _integers(low: int, high: int) -> st.SearchStrategy[int]:
-    return st.integers(low, high)
 
 
 def pick(dice: Dice, choices: Sequence[T]) -> T:
