@@ -64,9 +64,9 @@ def traces_read_as_consolidated(patch: pytest.MonkeyPatch) -> None:
 
 
 def copies_are_one_row(patch: pytest.MonkeyPatch) -> None:
-    real = linear._netted
+    real = linear.netted
     once = f"CAST(SIGN(SUM({W})) AS BIGINT) AS {W}"
-    patch.setattr(linear, "_netted", lambda *args: real(*args).replace(f"SUM({W}) AS {W}", once, 1))
+    patch.setattr(linear, "netted", lambda *args: real(*args).replace(f"SUM({W}) AS {W}", once, 1))
 
 
 def every_deleted_copy_is_the_last(patch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,11 @@ def _read_others_of_a_join(patch: pytest.MonkeyPatch, *, is_new: bool) -> None:
         def __gt__(self, _other: object) -> bool:
             return is_new
 
-    real = inner_join._term
+    real = inner_join._start
     patch.setattr(
-        inner_join, "_term", lambda emitter, node, changed: real(emitter, node, Place(changed))
+        inner_join, "_start", lambda change, index: _at(Place(index), real(change, index))
     )
+
+
+def _at(place: int, walk: Any) -> Any:
+    return replace(walk, term=place)
