@@ -32,6 +32,8 @@ def note_source_ddl(workspace: Workspace, change: SourceChange) -> None:
 
     All else is seen by the source's own log, or by the view's text.
     """
+    if change.kind is Taken.FUNCTION:
+        workspace.forget_functions()
     for table in workspace.catalog.tables():
         reason = None
         if change.kind is Taken.FUNCTION and change.name.name.lower() in _functions(table):

@@ -97,10 +97,15 @@ class Workspace:
         """Let queries call a function; what was compiled without it is forgotten."""
         with self._lock:
             self.functions[own.key] = own
-            self.compiled.clear()
-            self._sessions_since += 1
+        self.forget_functions()
         if (spark := self.present_spark()) is not None:
             register(spark, [own])
+
+    def forget_functions(self) -> None:
+        """Begin new worker sessions: each holds a function as it was when it first called it."""
+        with self._lock:
+            self.compiled.clear()
+            self._sessions_since += 1
 
     def upstream(self, source: Source) -> StreamTable | None:
         """The stream table a source stands for, as the catalog has it now."""
