@@ -49,7 +49,7 @@ def test_starting_over_does_not_show_it_either(lake: Lake, tmp_path: Path) -> No
         f"CREATE OR REPLACE TABLE orders USING delta LOCATION '{tmp_path}/orders' AS SELECT "
         "'x' AS note, 7L AS id, CAST(1 AS INT) AS cust, CAST(2 AS DECIMAL(12,2)) AS amount"
     )
-    check(lake, "copy", "REINITIALIZE", "replaced")
+    check(lake, "copy", "REINITIALIZE", "orders")
     assert lake.table("copy").columns == ["id", "cust", "amount"]
     assert rows(lake.table("copy")) == [("7", "1", "2.00")]
 
