@@ -9,15 +9,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable
 
-from guards.conftest import Bench
+from guards.conftest import THEN, Bench
 from runnel.cli.checks import retention
 from runnel.lake.retention import parse_interval
+from runnel.model.frontier import Frontier
 from runnel.refresh.retention import (
     hold_back_vacuum,
     needed_versions,
     retention_risks,
-    tell_risks,
 )
+from runnel.schedule.alerting import AlertBook
+from runnel.schedule.retention import watch_retention
 
 WEEK = timedelta(weeks=1)
 
@@ -61,20 +63,26 @@ def test_a_risk_is_told_before_it_is_one(bench: Bench) -> None:
     assert [risk.by for risk in both] == ["VACUUM", "log clean-up"]
 
 
-def test_each_table_at_risk_is_told_of(bench: Bench) -> None:
+def test_each_table_at_risk_is_told_of_once(bench: Bench) -> None:
     bench.base("orders")
-    bench.stream("first", "orders")
+    first = bench.stream("first", "orders")
     bench.append("orders")
     bench.stream("second", "orders")
     bench.append("orders")
     bench.stream("third", "orders")
-    told: dict[str, str] = {}
-
-    def emit(kind: str, table: object, message: str, **facts: object) -> None:
-        told[str(table)] = f"{kind} {facts.get('version', '')}"
-
-    tell_risks(bench.workspace, emit, "risk", "safe", in_hours(6 * 24))
-    assert told == {"first": "risk 0", "second": "risk 1", "third": "safe "}
+    workspace = bench.workspace
+    workspace.alerts = AlertBook(workspace.catalog, workspace.settings)
+    told: list[tuple[str, str | None, object]] = []
+    workspace.alerts.subscribe(lambda a: told.append((a.kind, a.table, a.facts.get("version"))))
+    for _ in range(2):
+        watch_retention(workspace, in_hours(6 * 24))
+    assert told == [("retention_risk", "first", 0), ("retention_risk", "second", 1)]
+    told.clear()
+    pins = {source.key: bench.pin(source) for source in first.sources}
+    workspace.catalog.record_progress(first.id, Frontier(pins, THEN), 1, 1, 0)
+    for _ in range(2):
+        watch_retention(workspace, in_hours(6 * 24))
+    assert told == [("retention_safe", "first", None)]
 
 
 def test_the_tables_own_retention_counts(bench: Bench) -> None:

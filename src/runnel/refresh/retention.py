@@ -6,10 +6,9 @@ import logging
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
 
 from runnel.catalog import Questions, StreamTable
 from runnel.compile.vacuum import Vacuum, parse_vacuum
@@ -19,7 +18,6 @@ from runnel.lake.retention import needed_since, retention_of
 from runnel.model.tabular import duration
 from runnel.refresh.workspace import Workspace
 
-K = TypeVar("K")
 _log = logging.getLogger("runnel")
 _MARGIN = timedelta(hours=1)
 _NEAR = 0.75
@@ -112,18 +110,6 @@ def hold_back_vacuum(workspace: Workspace, text: str, now: datetime | None = Non
             if held != vacuum.text:
                 return held
     return text
-
-
-def tell_risks(
-    workspace: Workspace, emit: Callable[..., None], risk: K, safe: K, now: datetime | None = None
-) -> None:
-    """Tell of each table at risk, and of each that is not, by alerts of these kinds."""
-    for table in workspace.catalog.tables():
-        found = retention_risks(workspace, now, needs_of(table))
-        for told in found:
-            emit(risk, table.name, told.message, **told.facts)
-        if not found:
-            emit(safe, table.name, "what it needs of its sources is safe")
 
 
 def _oldest(needs: list[Need]) -> Need:

@@ -19,8 +19,11 @@ from runnel.schedule.executor import LakeExecutor
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.loop import Blind, Loop, Onlooker
 from runnel.schedule.machine import Limits, Machine
+from runnel.schedule.retention import watch_retention
 from runnel.schedule.units import Policy, Unit
 from runnel.schedule.views import TableView, instant
+
+_RETENTION_SECONDS = 600.0
 
 
 def run_lake(
@@ -85,6 +88,7 @@ class _House:
     clock: Callable[[], float]
     notice_names: Callable[[], object]
     _kept_at: float | None = field(default=None)
+    _watched_at: float | None = field(default=None)
 
     def keep(self) -> None:
         now = self.clock()
@@ -95,4 +99,7 @@ class _House:
         catalog = self.workspace.catalog
         catalog.close_interrupted(self.workspace.leases.is_alive)
         note_caught_up(catalog, self.workspace.alerts, instant(now))
+        if self._watched_at is None or now - self._watched_at >= _RETENTION_SECONDS:
+            self._watched_at = now
+            watch_retention(self.workspace, instant(now))
         self.notice_names()
