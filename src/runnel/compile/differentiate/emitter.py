@@ -37,6 +37,7 @@ class Emitter:
     _changes: dict[Node, str | None] = field(default_factory=dict)
     _wholes: dict[Node, Reading] = field(default_factory=dict)
     walks: dict[tuple[Node, str], str] = field(default_factory=dict)
+    prefix: str = ""
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
@@ -97,7 +98,7 @@ class Emitter:
         max_level: int | None = None,
     ) -> str:
         """Append a step under a name of its own."""
-        name = stem
+        name = stem = f"{self.prefix}{stem}"
         number = 2
         while name in self.steps:
             name, number = f"{stem}_{number}", number + 1
