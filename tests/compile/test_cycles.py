@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 import duckdb
 import pytest
 
-from kit.bags import Row
+from kit.bags import Bag, Row, netted
 from kit.cycles import DuckCycle, component_of
+from kit.dialect import replace_words
 from kit.duck import Table, Weighted, connection
+from kit.duck_backend import DuckBackend
+from kit.step import Change, TableSpec
+from kit.typer import RuleTyper
 from runnel.algebra.nodes import Fixpoint, walk
+from runnel.compile.cycle_places import refuse_at
 from runnel.compile.differentiate.adding_up import adds_up
+from runnel.compile.pipeline import compile_query
 from runnel.errors import InvalidQuery
 from runnel.model.columns import Column
 
@@ -143,6 +150,44 @@ def test_a_member_that_is_no_set_is_kept_apart() -> None:
     assert "UNION ALL\nSELECT 1" not in component.recursion()
 
 
+def test_a_bag_counts_its_rows_from_changes(con: duckdb.DuckDBPyConnection) -> None:
+    """Its own query is kept over the set members, whose changes come with those of the base tables."""
+    rows = _Rows(random.Random("bag"))
+    cycle = DuckCycle(con, _CASES["through_a_bag"], _TABLES, rows.rows)
+    reach, hop = cycle.component.members
+    beside = DuckBackend(connection(), replace_words)
+    beside.create_table(_spec(_TABLES[0], rows.rows["edge"]))
+    beside.create_table(_spec(Table("reach", reach.columns, "trace"), [*cycle.contents(reach)]))
+    beside.create_stream_table(hop.text)
+    seen = Bag()
+    for _ in range(8):
+        changes, before = rows.change(), cycle.contents(reach)
+        cycle.refresh(changes)
+        moved = netted([*cycle.contents(reach).items(), *((r, -n) for r, n in before.items())])
+        beside.commit([_change("edge", *row) for row in changes.get("edge", [])])
+        beside.commit([_change("reach", *row) for row in moved.items()])
+        beside.refresh()
+        assert beside.contents() == cycle.iterated()["hop"]
+        seen |= beside.contents()
+    assert max(seen.values()) > 1
+
+
+def _spec(table: Table, rows: list[Row]) -> TableSpec:
+    return TableSpec(table.name, table.columns, table.kind, keyless=True, rows=list(rows))
+
+
+def _change(table: str, row: Row, weight: int) -> Change:
+    return Change(table, row if weight < 0 else None, row if weight > 0 else None)
+
+
+def test_a_condition_of_one_word_is_no_alias() -> None:
+    """Spark reads `FROM (...) WHERE (FALSE)` as a subquery that is called WHERE."""
+    flagged = Table("flagged", (Column("n", "int"), Column("flag", "boolean")))
+    for query in ("SELECT n FROM flagged WHERE flag", "SELECT n FROM flagged WHERE FALSE"):
+        compiled = compile_query(query, [flagged.schema], RuleTyper())
+        assert re.search(r"WHERE \(\w+\)", compiled.full()) is None
+
+
 def test_columns_of_one_type_are_shared() -> None:
     component = component_of(_CASES["other_columns"], _TABLES)
     assert [(c.name, c.type) for c in component.values] == [
@@ -167,7 +212,7 @@ def test_types_are_found_from_the_parts_that_read_no_member() -> None:
 
 
 _REFUSED = {
-    "count": ("SELECT a, COUNT(*) AS b FROM p GROUP BY a", "the aggregate COUNT"),
+    "count": ("SELECT a, COUNT(*) AS b FROM p GROUP BY a", r"the aggregate COUNT\(\*\)"),
     "except": ("SELECT a, b FROM edge EXCEPT SELECT a, b FROM p", "EXCEPT"),
     "not_exists": ("SELECT DISTINCT a, b FROM edge e WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.a = e.b)", "NOT EXISTS"),
     "not_in": ("SELECT DISTINCT a, b FROM edge WHERE a NOT IN (SELECT a FROM p)", "NOT IN"),
@@ -175,7 +220,7 @@ _REFUSED = {
     "full_join": ("SELECT DISTINCT e.a, p.b FROM edge e FULL JOIN p ON p.a = e.b", "FULL JOIN"),
     "window": ("SELECT DISTINCT a, ROW_NUMBER() OVER (ORDER BY a, b) AS b FROM p", "window"),
     "limit": ("SELECT DISTINCT a, b FROM (SELECT a, b FROM p ORDER BY a, b LIMIT 2) x", "LIMIT"),
-    "scalar": ("SELECT DISTINCT a, (SELECT b FROM p) AS b FROM edge", "one value"),
+    "scalar": ("SELECT DISTINCT a, (SELECT b FROM p) AS b FROM edge", "used as a value"),
     "all": ("SELECT a, b FROM edge INTERSECT ALL SELECT a, b FROM p", "INTERSECT ALL"),
 }  # fmt: skip
 
@@ -185,6 +230,12 @@ def test_what_is_not_monotone_is_named(name: str) -> None:
     query, words = _REFUSED[name]
     with pytest.raises(InvalidQuery, match=words):
         component_of({"p": f"{query} UNION SELECT a, b FROM edge"}, _TABLES)
+
+
+def test_the_place_of_what_is_not_monotone() -> None:
+    query = "SELECT MIN(a) AS a FROM edge UNION SELECT MAX(p.a) FROM edge e JOIN p ON p.a = e.a"
+    error = refuse_at(InvalidQuery("no"), query, "the aggregate MAX", {"default.p"})
+    assert error.place == "line 1, column 43: MAX(p.a)"
 
 
 def test_a_cycle_without_a_set_is_refused() -> None:

@@ -107,7 +107,7 @@ class Component:
                 return None
             if other.is_set:
                 return f"({self.shown(other, relation)})"
-            return f"({self.body(other, relation)})"
+            return f"({self.body(other, relation)}\n)"
 
         return substitute(member.text, replacement)
 
@@ -120,7 +120,7 @@ class Component:
         ]
         tag = self.sets.index(member)
         body = self.body(member, relation)
-        return f"SELECT {', '.join([str(tag), *items])} FROM ({body}) AS b({', '.join(own)})"
+        return f"SELECT {', '.join([str(tag), *items])} FROM ({body}\n) AS b({', '.join(own)})"
 
     def to_json(self) -> list[dict[str, Any]]:
         return [member.to_json() for member in self.members]

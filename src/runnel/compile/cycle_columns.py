@@ -45,7 +45,7 @@ def infer_columns(queries: Mapping[str, str], ask: Ask) -> dict[str, Columns]:
 
 def _start(query: str, unknown: frozenset[str] | set[str]) -> str | None:
     """The query without the branches of a UNION that read one of these; None if that is all."""
-    tree = parse(query).copy()
+    tree: exp.Expr = parse(query).copy()
     for union in reversed(list(tree.find_all(exp.Union))):
         known = [side for side in (union.left, union.right) if not _reads(side, unknown)]
         if len(known) == 1:

@@ -73,11 +73,11 @@ def _own_obstacle(node: Node, is_own: Reads) -> str | None:
         case OuterJoin(kind=JoinKind.FULL):
             return "FULL JOIN"
         case OuterJoin() if reads(node.right, is_own):
-            return "the optional side of an outer join, or a subquery that gives one value"
+            return "the optional side of an outer join"
         case Repeat(input=Aggregate()):
             return "INTERSECT ALL or EXCEPT ALL"
         case Aggregate() if node.calls:
-            return f"the aggregate {node.calls[0].function.upper()}"
+            return _aggregates([call.function for call in node.calls])
         case Aggregate() if node.is_global:
             return "an aggregate without GROUP BY"
         case Window():
@@ -91,3 +91,11 @@ def _own_obstacle(node: Node, is_own: Reads) -> str | None:
             | InnerJoin() | SemiJoin() | OuterJoin() | UnionAll() | Aggregate()
         ):  # fmt: skip
             return None
+
+
+def _aggregates(functions: list[str]) -> str:
+    if functions == ["count_star", "max"]:
+        # So a subquery is built of which at most one row is expected.
+        return "a subquery used as a value, or COUNT(*) and MAX"
+    name = "COUNT(*)" if functions[0] == "count_star" else functions[0].upper()
+    return f"the aggregate {name}"

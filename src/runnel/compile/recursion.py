@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from runnel.algebra.nodes import Fixpoint, Node, Project, Recursive, UnionAll
+from runnel.algebra.nodes import Fixpoint, Node, Recursive, UnionAll
 from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.derivations import count_derivations
 from runnel.compile.dialect import SparkSql, max_recursion_level
@@ -105,11 +105,12 @@ def build_recursive(builder: Builder, cte: Cte) -> Relation:
     _check_width(name, len(own), len(step.outputs))
     is_set = bool(union.args.get("distinct"))
     types = _types(builder, name, own, step)
-    parts = _parts(builder, name, key, brought_to(builder, step, types), is_set)
     columns = tuple(builder.fresh(c.type) for _, c in own)
+    start = brought_to(builder, anchor, types)
+    parts = _parts(builder, name, key, brought_to(builder, step, types), is_set)
     node = Fixpoint(
-        key, _union(builder, [brought_to(builder, anchor, types), *parts[0]]),
-        _union(builder, parts[1]), columns, is_set, max_recursion_level(cte.own),
+        key, _union(builder, [start, *parts[0]]), _union(builder, parts[1]), columns, is_set,
+        max_recursion_level(cte.own),
     )  # fmt: skip
     return Relation(node, tuple(zip(called, columns, strict=True)))
 

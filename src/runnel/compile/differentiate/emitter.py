@@ -141,8 +141,14 @@ def listed(names: Iterable[str], *more: str) -> str:
 
 
 def condition(conjuncts: Iterable[Scalar]) -> str:
-    """Conjuncts as SQL; no conjunct is TRUE."""
-    return " AND ".join(f"({c})" for c in conjuncts) or "TRUE"
+    """Conjuncts as SQL; no conjunct is TRUE.
+
+    One word stands without parentheses: Spark takes `FROM (...) WHERE (FALSE)` for an alias.
+    """
+    texts = [str(c) for c in conjuncts]
+    if len(texts) == 1 and texts[0].isidentifier():
+        return texts[0]
+    return " AND ".join(f"({text})" for text in texts) or "TRUE"
 
 
 def consolidated(sql: str, names: list[str], having: str = "<> 0", weight: str = W) -> str:
