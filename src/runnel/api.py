@@ -28,6 +28,7 @@ from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode, TableState
 from runnel.model.results import (
     CompactResult,
+    CycleStatus,
     Explanation,
     HistoryEntry,
     RefreshResult,
@@ -40,7 +41,7 @@ from runnel.model.startup import run_startup
 from runnel.model.stats import TableStats
 from runnel.model.tabular import Rows
 from runnel.refresh.compaction import compact_table
-from runnel.refresh.definition import Definition, define
+from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
 from runnel.refresh.explain import explain_query, explain_table
 from runnel.refresh.keeper import SessionKeeper
@@ -57,8 +58,9 @@ from runnel.refresh.verify import verify_table
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import diamonds, seeing
 from runnel.schedule.alerting import AlertBook, C
+from runnel.schedule.cycles import define_together, goes_round, set_mode, to_drop
 from runnel.schedule.loop import Onlooker
-from runnel.schedule.order import check_no_cycle, downstream, refresh_order
+from runnel.schedule.order import check_no_cycle, refresh_order
 from runnel.schedule.passes import Notice, bring_up, refresh_pass
 from runnel.schedule.run import run_lake
 from runnel.schedule.running import freshen, run_statement, write_table
@@ -167,33 +169,50 @@ class Lake(Closing):
         if existing is not None and if_not_exists:
             return self.status(target)
         mode = RefreshMode.parse(refresh_mode)
-        when = self._schedule(schedule)
-        check_mode(mode, when)
         asked = _asked_of_diamonds(diamond_consistency)
         self._keeper.sync()
-        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
-        definition = self._define(target, wording.query, mode, wording.settings)
-        now = datetime.now(UTC)
-        table = StreamTable(
-            id=uuid.uuid4().hex, name=target, query=definition.query, mode=mode, schedule=when,
-            state=TableState.ACTIVE, comment=comment, incarnation=uuid.uuid4().hex,
-            layout=definition.layout, settings=wording.settings,
-            not_differential=definition.not_differential, sources=definition.sources,
-            frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
-            consecutive_errors=0, last_error=None, options={**wording.options, **asked},
-            created_at=now, altered_at=now, resolution=definition.resolution,
-        )  # fmt: skip
+        table = self._draft(target, query, mode, schedule, dialect, comment)
+        table = replace(table, options={**table.options, **asked})
+        if existing is not None and or_replace:
+            table = replace(table, id=existing.id, created_at=existing.created_at)
+        if (existing is None or or_replace) and self._goes_round(table):
+            return self._together([table], initialize)[0]
+        definition = self._define(target, table.query, mode, table.settings)
+        table = definition.put_into(table)
         self._workspace.note_views(table)
         if existing is None or not or_replace:
-            lag = when.seconds if when is not None else None
+            lag = table.schedule.seconds if table.schedule is not None else None
             create_table(self._workspace, table, self._pins(definition, initialize, lag))
         else:
-            table = replace(table, id=existing.id, created_at=existing.created_at)
             redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
             self._tell_redefined(target)
         # Now, not with the next call: the name is for queries of the session itself too.
         self._keeper.sync()
         return self.status(target)
+
+    @_interruptible
+    def create_stream_tables(
+        self,
+        queries: Mapping[str, str],
+        *,
+        schedule: str | None = None,
+        refresh_mode: str | RefreshMode = RefreshMode.AUTO,
+        initialize: bool = True,
+        dialect: str = "spark",
+    ) -> Rows[TableStatus]:
+        """Define several stream tables, all or none of them; they may read each other.
+
+        In a cycle only with the setting `allow_circular`.
+        """
+        if not queries:
+            raise UserError("create_stream_tables needs at least one name and query")
+        mode = RefreshMode.parse(refresh_mode)
+        self._keeper.sync()
+        drafts = [
+            self._draft(_name(name), query, mode, schedule, dialect)
+            for name, query in queries.items()
+        ]
+        return self._together(drafts, initialize)
 
     @_interruptible
     def alter_stream_table(
@@ -236,7 +255,7 @@ class Lake(Closing):
             return self.status(table.name)
         if refresh_mode is not None:
             check_query(mode, table)
-            changes["mode"] = mode
+            set_mode(self._workspace, table, mode)
         self._workspace.catalog.update_table(table.id, **changes)
         self._tell_state(table, changes)
         return self.status(table.name)
@@ -258,12 +277,11 @@ class Lake(Closing):
         if if_exists and self._workspace.catalog.find(target.key) is None:
             return ()
         table = self._find(target)
-        tables = {t.name.key: t for t in self._workspace.catalog.tables()}
-        readers = downstream(tables.values(), target.key)
-        doomed = [table, *(tables[k] for k in sorted(readers))] if cascade else [table]
+        doomed = to_drop(self._workspace.catalog.tables(), table, cascade)
         drop_tables(self._workspace, doomed)
-        self._keeper.retract([t.name for t in doomed])
-        return tuple(str(t.name) for t in doomed)
+        seen = [t.name for t in doomed if not t.keeps_cycle]
+        self._keeper.retract(seen)
+        return tuple(map(str, seen))
 
     def register_function(
         self, name: str, function: Callable[..., Any] | None = None, returns: str | None = None,
@@ -298,7 +316,8 @@ class Lake(Closing):
         keys = {self._find(name).name.key} if name is not None else None
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
         default = self._workspace.settings.diamond_consistency
-        return tuple(str(tables[k].name) for k in refresh_order(tables.values(), keys, default))
+        order = [tables[k] for k in refresh_order(tables.values(), keys, default)]
+        return tuple(str(t.name) for t in order if not t.keeps_cycle)
 
     def run(
         self,
@@ -430,6 +449,10 @@ class Lake(Closing):
         """Tables that meet again further down: who is in which group, and which are atomic."""
         return diamonds.diamond_groups(self._workspace.catalog, self._workspace.settings)
 
+    def scc_status(self) -> Rows[CycleStatus]:
+        """Tables that read each other in a cycle, and how finding their rows ended."""
+        return seeing.cycles(self._workspace.catalog)
+
     @_interruptible
     def explain(
         self, name: str | TableName | None = None, *, query: str | None = None,
@@ -450,6 +473,34 @@ class Lake(Closing):
 
     # -- inside ---------------------------------------------------------------------------------
 
+    def _draft(
+        self, name: TableName, query: str, mode: RefreshMode, schedule: str | None, dialect: str,
+        comment: str | None = None,
+    ) -> StreamTable:  # fmt: skip
+        """A table as it is asked for; what its query gives is not known yet."""
+        when = self._schedule(schedule)
+        check_mode(mode, when)
+        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        now = datetime.now(UTC)
+        return StreamTable(
+            id=uuid.uuid4().hex, name=name, query=wording.query, mode=mode, schedule=when,
+            state=TableState.ACTIVE, comment=comment, incarnation=uuid.uuid4().hex,
+            layout=plain_layout(()), settings=wording.settings, not_differential=None, sources=(),
+            frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
+            consecutive_errors=0, last_error=None, options=wording.options,
+            created_at=now, altered_at=now,
+        )  # fmt: skip
+
+    def _goes_round(self, table: StreamTable) -> bool:
+        return goes_round(self._workspace, table.name.key, table.query)
+
+    def _together(self, drafts: Sequence[StreamTable], fill: bool) -> Rows[TableStatus]:
+        for draft in drafts:
+            self._workspace.note_views(draft)
+        define_together(self._workspace, drafts, fill)
+        self._keeper.sync()
+        return Rows([self.status(d.name) for d in drafts], TableStatus.COLUMNS)
+
     def _define(
         self, name: TableName, query: str, mode: RefreshMode, settings: dict[str, str]
     ) -> Definition:
@@ -468,13 +519,17 @@ class Lake(Closing):
 
     def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
-        definition = self._define(old.name, wording.query, wanted.mode, wording.settings)
         new = replace(
-            fresh_incarnation(wanted), query=definition.query, layout=definition.layout,
-            settings=wording.settings, not_differential=definition.not_differential,
-            options={**wording.options, **_kept(wanted.options)}, sources=definition.sources,
-            resolution=definition.resolution, altered_at=datetime.now(UTC),
+            fresh_incarnation(wanted), query=wording.query, settings=wording.settings,
+            options={**wording.options, **_kept(wanted.options)}, resolution=None,
+            altered_at=datetime.now(UTC),
         )  # fmt: skip
+        if self._goes_round(new):
+            self._together([new], old.epoch > 0)
+            self._tell_redefined(old.name)
+            return
+        definition = self._define(old.name, wording.query, wanted.mode, wording.settings)
+        new = definition.put_into(new)
         self._workspace.note_views(new)
         redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
         self._tell_redefined(old.name)

@@ -97,6 +97,12 @@ class QueryFailed(UserError):
     code = "QUERY_FAILED"
 
 
+class NotConverged(QueryFailed):
+    """Tables that read each other went on finding rows for longer than they may."""
+
+    code = "NOT_CONVERGED"
+
+
 class SourceError(RunnelError):
     """A source is gone, unreadable, or has changed in a way the query no longer fits."""
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from runnel.catalog.quick import QuickReader
     from runnel.catalog.reader import Reader
     from runnel.catalog.records import (
+        CYCLE,
+        IN_CYCLE,
+        READS,
         Attempt,
         BaseTable,
         Progress,
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from runnel.catalog.writer import Writer
 
 __all__ = [
+    "CYCLE",
+    "IN_CYCLE",
+    "READS",
     "Advance",
     "Attempt",
     "BaseTable",

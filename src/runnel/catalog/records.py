@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict
@@ -13,6 +14,9 @@ from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.schedule import Schedule
 from runnel.model.views import Resolution, View
+
+CYCLE, IN_CYCLE, READS = "cycle", "in_cycle", "reads"
+"""Options of tables that read each other, and of the table that holds their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,38 @@ class StreamTable:
     def written(self) -> str:
         """The query as the user wrote it, in whichever dialect."""
         return self.options.get("query", self.query)
+
+    @property
+    def keeps_cycle(self) -> bool:
+        """Whether it is no table of the user's, but holds the rows of a cycle of them."""
+        return CYCLE in self.options
+
+    @property
+    def cycle(self) -> str | None:
+        """The key of the table that holds the rows of the cycle it is in."""
+        return self.options.get(IN_CYCLE)
+
+    @property
+    def reads(self) -> tuple[Source, ...]:
+        """The tables that its query names; in a cycle it is computed from something else."""
+        if READS not in self.options:
+            return self.sources
+        return tuple(
+            Source(key, kind, TableName(*name), None, None, ())
+            for key, kind, name in json.loads(self.options[READS])
+        )
+
+    @property
+    def label(self) -> str:
+        """What to call it before the user."""
+        if not self.keeps_cycle:
+            return str(self.name)
+        return f"cycle of {', '.join(str(TableName(*m['name'])) for m in self.cycle_members)}"
+
+    @property
+    def cycle_members(self) -> list[dict[str, Any]]:
+        """The members of the cycle whose rows it holds, as they were recorded."""
+        return list(json.loads(self.options[CYCLE])) if self.keeps_cycle else []
 
 
 @dataclass(frozen=True, slots=True)

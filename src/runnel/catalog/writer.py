@@ -94,6 +94,26 @@ class Writer(Reader):
             raise _name_taken(table.name) from error
         self._copy(table.id)
 
+    def replace_tables(self, gone: Sequence[str], tables: Sequence[StreamTable]) -> None:
+        """Remove some tables and add or redefine others, all of it or nothing."""
+        kept = [table.id for table in tables]
+        removed = [table_id for table_id in gone if table_id not in kept]
+        try:
+            with self.changing() as connection:
+                of_tables = dependencies.c.table_id.in_(kept)
+                connection.execute(dependencies.delete().where(of_tables))
+                connection.execute(stream_tables.delete().where(stream_tables.c.id.in_(removed)))
+                for table in tables:
+                    _put(connection, table, is_new=table.id not in gone)
+                for table in tables:
+                    _require_sources(connection, table.sources)
+                if self.definitions is not None:
+                    self.definitions.remove(removed)
+        except IntegrityError as error:
+            raise _name_taken(tables[0].name) from error
+        for table in tables:
+            self._copy(table.id)
+
     def update_table(self, table_id: str, **fields: Unpack[TableFields]) -> None:
         if not fields:
             return
@@ -412,6 +432,14 @@ def _update(connection: sa.Connection, table_id: str, row: dict[str, Any]) -> No
     change = stream_tables.update().where(stream_tables.c.id == table_id).values(row)
     if connection.execute(change).rowcount == 0:
         raise _gone(table_id)
+
+
+def _put(connection: sa.Connection, table: StreamTable, *, is_new: bool) -> None:
+    if is_new:
+        connection.execute(stream_tables.insert(), table_to_row(table))
+    else:
+        _update(connection, table.id, table_to_row(table))
+    _insert_sources(connection, table)
 
 
 def _insert_sources(connection: sa.Connection, table: StreamTable) -> None:

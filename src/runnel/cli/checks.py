@@ -79,7 +79,7 @@ def stored_tables(workspace: Workspace) -> Finding:
 def sources(workspace: Workspace) -> Finding:
     """Sources that can no longer be read."""
     gone = [
-        f"{source.name} (read by {table.name})"
+        f"{source.name} (read by {table.label})"
         for table in workspace.catalog.tables()
         for source in table.sources
         if source.kind == "delta"
@@ -131,7 +131,7 @@ def attempts(workspace: Workspace) -> Finding:
 
 def leases(workspace: Workspace) -> Finding:
     """Leases whose holder died; they stop nobody, the next refresh takes them over."""
-    found = [f"{t.name} (held by {who})" for t, who in _dead_leases(workspace)]
+    found = [f"{t.label} (held by {who})" for t, who in _dead_leases(workspace)]
     return _finding(
         "leases", "warning", found, "no lease of a dead process", "of dead processes: {}",
         "runnel doctor --fix",
@@ -141,7 +141,7 @@ def leases(workspace: Workspace) -> Finding:
 def errors(workspace: Workspace) -> Finding:
     """Tables whose last refresh failed."""
     found = [
-        f"{t.name}: {(t.last_error or '').partition(chr(10))[0]}"
+        f"{t.label}: {(t.last_error or '').partition(chr(10))[0]}"
         for t in workspace.catalog.tables()
         if t.consecutive_errors
     ]
@@ -162,7 +162,7 @@ def staleness(workspace: Workspace) -> Finding:
 
 def reinitialize(workspace: Workspace) -> Finding:
     """Tables that the next refresh computes anew."""
-    found = [f"{t.name}: {t.reinitialize}" for t in workspace.catalog.tables() if t.reinitialize]
+    found = [f"{t.label}: {t.reinitialize}" for t in workspace.catalog.tables() if t.reinitialize]
     return _finding(
         "reinitialize", "warning", found, "no table has to start over",
         "start over at the next refresh: {}", "runnel refresh",

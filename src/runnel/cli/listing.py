@@ -11,6 +11,7 @@ from runnel.model.alerts import Alert
 from runnel.model.refresh import TableState
 from runnel.model.results import (
     CompactResult,
+    CycleStatus,
     HistoryEntry,
     RefreshResult,
     TableStatus,
@@ -22,6 +23,7 @@ from runnel.model.tabular import Record, Rows, cell, duration
 _NUMBERS = (
     "lag", "rows in", "+rows", "-rows", "time", "missing", "unexpected", "pred. diff", "pred. full",
     "failed", "average", "p50", "p95", "target", "in target", "max lag", "actual/predicted",
+    "iterations",
 )  # fmt: skip
 
 
@@ -135,6 +137,15 @@ def _compact(result: CompactResult) -> list[Any]:
     ]  # fmt: skip
 
 
+def _cycle(status: CycleStatus) -> list[Any]:
+    converged = "" if status.converged is None else "yes" if status.converged else "no"
+    error = (status.error or "").partition("\n")[0]
+    return [
+        ", ".join(status.members), cell(status.iterations), converged, status.action,
+        duration(status.seconds), cell(status.refreshed_at), error,
+    ]  # fmt: skip
+
+
 def _sample(result: VerifyResult) -> str:
     head = painted(f"{result.name}: some of the rows that differ", "bold")
     return "\n".join(["", head, *(f"  {_row(dict(row))}" for row in result.sample)])
@@ -169,4 +180,8 @@ _LISTINGS: dict[type[Record], tuple[tuple[str, ...], Callable[[Any], list[Any]]]
     Alert: (("at (UTC)", "kind", "table", "over (UTC)", "message"), _alert),
     VerifyResult: (("table", "result", "missing", "unexpected", "time"), _verify),
     CompactResult: (("table", "compacted", "files", "rows", "time", "reason"), _compact),
+    CycleStatus: (
+        ("tables", "iterations", "converged", "last action", "time", "last refresh (UTC)", "error"),
+        _cycle,
+    ),
 }  # fmt: skip

@@ -140,6 +140,18 @@ def graph(
         say(drawn.mermaid() if mermaid else str(drawn))
 
 
+def scc_status(
+    lake: LakeOption = None, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """List the cycles of stream tables, and how finding their rows ended the last time."""
+    from runnel.cli.listing import emit
+    from runnel.schedule import seeing
+
+    with reading(find_place(lake, catalog)) as reader:
+        rows = seeing.cycles(reader)
+    emit(rows, as_json, "no cycles")
+
+
 def _key(reader: Questions, name: str | None) -> str | None:
     from runnel.model.names import TableName
     from runnel.schedule.seeing import find_table

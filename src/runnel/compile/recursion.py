@@ -1,6 +1,7 @@
 """WITH RECURSIVE: a CTE that reads itself is the least R with R = anchor + step(R).
 
-The step must add up over the rows of R, each by itself: no row's follow-up may depend on another.
+With UNION ALL the step must add up over the rows of R, each by itself: no row's follow-up may
+depend on another. With UNION it must be monotone: rows of R may meet each other.
 """
 
 from __future__ import annotations
@@ -12,23 +13,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from runnel.algebra.nodes import (
-    Filter,
-    Fixpoint,
-    Generate,
-    InnerJoin,
-    JoinKind,
-    Node,
-    OuterJoin,
-    Project,
-    Recursive,
-    Repeat,
-    SemiJoin,
-    UnionAll,
-)
+from runnel.algebra.nodes import Fixpoint, Node, Recursive, UnionAll
 from runnel.compile.clauses import refuse_other_clauses
+from runnel.compile.derivations import count_derivations
 from runnel.compile.dialect import SparkSql, max_recursion_level
-from runnel.compile.differentiate.worlds import is_recursive
+from runnel.compile.differentiate.adding_up import hindrance
+from runnel.compile.monotone import obstacle
 from runnel.compile.relation import Relation
 from runnel.compile.unify import brought_to
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -113,38 +103,32 @@ def build_recursive(builder: Builder, cte: Cte) -> Relation:
     key = f"{name}_{next(builder.numbers)}"
     step = builder.query(union.right, {**visible, name.lower(): OwnRows(name, own, key)})
     _check_width(name, len(own), len(step.outputs))
-    check_step(step.node, key, name)
+    is_set = bool(union.args.get("distinct"))
     types = _types(builder, name, own, step)
     columns = tuple(builder.fresh(c.type) for _, c in own)
+    start = brought_to(builder, anchor, types)
+    parts = _parts(builder, name, key, brought_to(builder, step, types), is_set)
     node = Fixpoint(
-        key, brought_to(builder, anchor, types), brought_to(builder, step, types), columns,
-        bool(union.args.get("distinct")), max_recursion_level(cte.own),
+        key, _union(builder, [start, *parts[0]]), _union(builder, parts[1]), columns, is_set,
+        max_recursion_level(cte.own),
     )  # fmt: skip
     return Relation(node, tuple(zip(called, columns, strict=True)))
 
 
-def check_step(node: Node, key: str, name: str) -> None:
-    """Refuse a step that does not add up over the rows of R."""
-    if not is_recursive(node, key):
-        return
-    match node:
-        case InnerJoin() if sum(is_recursive(child, key) for child in node.inputs) > 1:
-            raise _refusal(f"{name}, joined with itself in its own step,")
-        case UnionAll() if not all(is_recursive(child, key) for child in node.inputs):
-            raise _refusal(f"a part of the step of {name} that does not read {name}")
-        case SemiJoin() if is_recursive(node.right, key):
-            raise _refusal(f"{name} inside EXISTS or IN in its own step")
-        case OuterJoin() if node.kind is JoinKind.FULL or is_recursive(node.right, key):
-            raise _refusal(f"{name} on the optional side of an outer join in its own step")
-        case (
-            Recursive() | Project() | Filter() | Generate() | Repeat() | InnerJoin() | UnionAll()
-            | SemiJoin() | OuterJoin()
-        ):  # fmt: skip
-            for child in node.inputs:
-                check_step(child, key, name)
-        case _:
-            kind = type(node).__name__
-            raise _refusal(f"{name} under grouping, DISTINCT or the like ({kind}) in its own step")
+def _parts(builder: Builder, name: str, key: str, step: Node, is_set: bool) -> list[list[Node]]:
+    """Branches of the step that start from nothing, and those that read R's rows."""
+    hindered = hindrance(step, key)
+    if hindered is None:
+        return [[], [step]]
+    if not is_set or obstacle(step, lambda n: isinstance(n, Recursive) and n.name == key):
+        raise _refusal(hindered.replace("{}", name))
+    return list(count_derivations(builder, step, key))
+
+
+def _union(builder: Builder, parts: list[Node]) -> Node:
+    if len(parts) == 1:
+        return parts[0]
+    return UnionAll(tuple(parts), tuple(builder.fresh(c.type) for c in parts[0].columns))
 
 
 def _refusal(construct: str) -> NotDifferentiable:

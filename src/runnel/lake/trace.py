@@ -47,6 +47,10 @@ class Trace:
         """The newest epoch and what its refresh recorded, from the log."""
         return newest_state(self.log)
 
+    def commit_of(self, epoch: int) -> TraceCommit | None:
+        """What the refresh of an epoch recorded, as far back as the log goes."""
+        return state_of_epoch(self.log, epoch)
+
     def next_epoch(self) -> int:
         """The number of the epoch that is written next; one that was taken back is not reused."""
         last = self.last_commit()

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from runnel.errors import UserError
 
+RESERVED = "__cycle_"
+"""How the names of tables begin that hold the rows of a cycle."""
+
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.]+))\s*")
 
 

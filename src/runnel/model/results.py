@@ -13,6 +13,9 @@ from runnel.model.tabular import Record, duration
 
 _WAYS = ("differential", "full")
 
+ITERATIONS = "iterations"
+"""Among the phases of a cycle's refresh: how many rounds it took."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RefreshResult(Record):
@@ -145,6 +148,31 @@ class HistoryEntry(Record):
     def receipt(self) -> str:
         """What it cost, beside what either way was predicted to cost."""
         return receipt_of(self.seconds, self.predicted)
+
+    @property
+    def iterations(self) -> int | None:
+        """How many rounds the rows of a cycle took to come to rest."""
+        return int(self.phases[ITERATIONS]) if ITERATIONS in self.phases else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CycleStatus(Record):
+    """Stream tables that read each other, and how finding their rows ended the last time.
+
+    `error` is that of the last attempt; the rest tells of the last one that had rows to find.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "members", "iterations", "converged", "action", "seconds", "refreshed_at", "error",
+    )  # fmt: skip
+
+    members: tuple[str, ...]
+    iterations: int | None = None
+    converged: bool | None = None
+    action: RefreshAction | None = None
+    seconds: float | None = None
+    refreshed_at: datetime | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -99,6 +99,14 @@ class Settings:
         default=1.0,
         metadata={"doc": "the shortest schedule that a table may have, in seconds or as '1m'"},
     )
+    allow_circular: bool = field(
+        default=False,
+        metadata={"doc": "whether stream tables may read each other, or themselves, in a cycle"},
+    )
+    max_fixpoint_iterations: int = field(
+        default=100,
+        metadata={"doc": "after this many rounds a cycle that still finds rows is an error"},
+    )
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @staticmethod

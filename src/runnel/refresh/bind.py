@@ -23,9 +23,26 @@ from runnel.refresh.workspace import Workspace
 _ONE_TASK = 50_000
 
 
+@dataclass(frozen=True, slots=True)
+class RoundLimit:
+    """How many rounds a cycle of stream tables may take, and what to call it."""
+
+    rounds: int
+    label: str
+
+    @staticmethod
+    def of(workspace: Workspace, table: StreamTable) -> RoundLimit | None:
+        if not table.keeps_cycle:
+            return None
+        return RoundLimit(workspace.settings.max_fixpoint_iterations, table.label)
+
+
 @dataclass
 class Binding:
-    """The views of one run, under names of its own; steps are added as they are computed."""
+    """The views of one run, under names of its own; steps are added as they are computed.
+
+    `limit` is set where the session's limits of recursion do not count; `rounds` have been run.
+    """
 
     workspace: Workspace
     spark: SparkSession
@@ -33,6 +50,8 @@ class Binding:
     views: dict[str, str] = field(default_factory=dict)
     inline: dict[str, str] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
+    limit: RoundLimit | None = None
+    rounds: int = 0
 
     def view(self, token: str, frame: DataFrame) -> str:
         """Give a token a view."""

@@ -13,7 +13,7 @@ from runnel.compile.recursion import recursive_union
 from runnel.compile.refuse import refuse, strange_functions
 from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.rewrites.fix_time import time_calls
-from runnel.compile.rewrites.inline_views import inline_views
+from runnel.compile.rewrites.inline_views import Inlined, inline_views
 from runnel.compile.rewrites.own_aggregates import own_aggregates
 from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
@@ -56,25 +56,30 @@ class Definition:
     def layout(self) -> Layout:
         if self.compiled is not None:
             return self.compiled.layout
-        stored = tuple(Column(f"c{i}", c.type) for i, c in enumerate(self.columns))
-        visible = tuple((c, s.name) for c, s in zip(self.columns, stored, strict=True))
-        return Layout(stored, hashable_names(stored), visible)
+        return plain_layout(self.columns)
+
+    def put_into(self, table: StreamTable) -> StreamTable:
+        """A table with this definition."""
+        return replace(
+            table, query=self.query, layout=self.layout, sources=self.sources,
+            not_differential=self.not_differential, resolution=self.resolution,
+        )  # fmt: skip
+
+
+def plain_layout(columns: tuple[Column, ...]) -> Layout:
+    """Every column is stored as it is shown."""
+    stored = tuple(Column(f"c{i}", c.type) for i, c in enumerate(columns))
+    visible = tuple((c, s.name) for c, s in zip(columns, stored, strict=True))
+    return Layout(stored, hashable_names(stored), visible)
 
 
 def define(
     workspace: Workspace, spark: SparkSession, query: str, table: StreamTable | None = None
 ) -> Definition:
     """Check a query against the sources as they are now; `table` is the one that has it already."""
-    refuse(parse(query))
-    found = _Found(workspace, {s.key: s.known for s in table.sources} if table else {})
-    inlined = inline_views(
-        query,
-        ViewFinder.of(workspace, table),
-        lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
-    )
-    aggregates = {f.key for f in workspace.functions.values() if f.is_aggregate}
-    text = own_aggregates(inlined.query, aggregates)
-    sources = found.sources(text)
+    found = Found(workspace, {s.key: s.known for s in table.sources} if table else {})
+    inlined = without_views(spark, query, table, found)
+    text, sources = inlined.query, found.sources(inlined.query)
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas, calls = found.schemas(text), time_calls(text)
@@ -86,7 +91,7 @@ def define(
     if calls:
         text = with_ties(spark, text, schemas, columns)
         check_time(spark, text, schemas, columns)
-    is_another = inlined.views or calls or text != inlined.query
+    is_another = inlined.views or calls or text != query
     resolution = Resolution(text, inlined.views, bool(calls)) if is_another else None
     try:
         strange = strange_functions(parse(text))
@@ -104,6 +109,20 @@ def define(
     used = compiled.used_columns
     sources = tuple(replace(s, columns=used[s.key]) for s in sources)
     return Definition(query, sources, columns, compiled, None, resolution=resolution)
+
+
+def without_views(
+    spark: SparkSession, query: str, table: StreamTable | None, found: Found
+) -> Inlined:
+    """The query with its views put in; `table` is the one that has it already."""
+    refuse(parse(query))
+    inlined = inline_views(
+        query,
+        ViewFinder.of(found.workspace, table),
+        lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
+    )
+    aggregates = {f.key for f in found.workspace.functions.values() if f.is_aggregate}
+    return replace(inlined, query=own_aggregates(inlined.query, aggregates))
 
 
 def _refuse_recursive_union(query: str, refusal: NotDifferentiable) -> None:
@@ -126,7 +145,7 @@ def compiled_query(
     text, compiled = workspace.compiled.get(table.incarnation, (None, None))
     # Another process may have given it another text, when a view was redefined.
     if compiled is None or text != table.text:
-        schemas = [_schema(workspace, s) for s in table.sources]
+        schemas = [schema_of(workspace, s) for s in table.sources]
         names = [c.name for c in table.layout.columns]
         compiled = compile_query(table.text, schemas, SparkTyper(spark), names)
         if compiled.layout != table.layout:
@@ -140,11 +159,11 @@ def compiled_query(
 
 
 @dataclass
-class _Found:
+class Found:
     """The sources of a query and of the views in it, each looked up once."""
 
     workspace: Workspace
-    recorded: Mapping[str, tuple[str, ...]]
+    recorded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     known: dict[str, tuple[Source, SourceSchema]] = field(default_factory=dict)
 
     def sources(self, text: str) -> tuple[Source, ...]:
@@ -157,14 +176,14 @@ class _Found:
         if name.key not in self.known:
             source = _find_source(self.workspace, name)
             source = replace(source, known=self.recorded.get(name.key, ()))
-            schema = _schema(self.workspace, source)
+            schema = schema_of(self.workspace, source)
             names = tuple(column.name for column in schema.columns)
             self.known[name.key] = replace(source, known=names), schema
         return self.known[name.key]
 
 
 def _find_source(workspace: Workspace, name: TableName) -> Source:
-    stream = workspace.catalog.find(name.key)
+    stream = workspace.find(name.key)
     if stream is not None:
         return Source(name.key, "stream", stream.name, None, stream.id, ())
     location = locate(workspace.spark, name)
@@ -176,7 +195,7 @@ def _find_source(workspace: Workspace, name: TableName) -> Source:
     return Source(name.key, "delta", name, workspace.relative(location), None, ())
 
 
-def _schema(workspace: Workspace, source: Source) -> SourceSchema:
+def schema_of(workspace: Workspace, source: Source) -> SourceSchema:
     if source.kind == "stream":
         table = workspace.upstream(source)
         if table is None:

@@ -41,7 +41,7 @@ def worded(workspace: Workspace, query: str, dialect: str, settings: dict[str, s
 
 
 def _columns_of(workspace: Workspace, name: TableName) -> tuple[Column, ...]:
-    stream = workspace.catalog.find(name.key)
+    stream = workspace.find(name.key)
     if stream is not None:
         return stream.layout.columns
     try:

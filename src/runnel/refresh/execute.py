@@ -12,7 +12,8 @@ from runnel.lake.frames import DataFrame
 from runnel.lake.trace import AppendStats
 from runnel.model.failpoints import reach
 from runnel.model.refresh import RefreshAction
-from runnel.refresh.bind import Binding, binding
+from runnel.model.results import ITERATIONS
+from runnel.refresh.bind import Binding, RoundLimit, binding
 from runnel.refresh.definition import compiled_query
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.full import difference, full_rows
@@ -48,10 +49,13 @@ def execute(workspace: Workspace, plan: RefreshPlan) -> Outcome:
         workspace.worker(plan.table.settings, adaptive=not is_differential) as spark,
         binding(workspace, spark) as bound,
     ):
+        bound.limit = RoundLimit.of(workspace, plan.table)
         if is_differential:
             _differential(bound, plan, outcome)
         else:
             _full(bound, plan, outcome)
+        if bound.limit is not None:
+            outcome.phases[ITERATIONS] = bound.rounds
     return outcome
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runnel.catalog import StreamTable
+from runnel.catalog import READS, StreamTable
 from runnel.compile.explaining import costly, explained_tree
 from runnel.errors import RunnelError
 from runnel.model.columns import Layout
 from runnel.model.refresh import RefreshAction, RefreshMode
 from runnel.model.results import Explanation
-from runnel.refresh.definition import Definition, define
+from runnel.refresh.definition import Definition, compiled_query, define
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import plan_refresh
 from runnel.refresh.views import redefined_view
@@ -18,10 +18,25 @@ from runnel.refresh.workspace import Workspace
 
 
 def explain_table(workspace: Workspace, table: StreamTable) -> Explanation:
+    holder = workspace.find(table.cycle) if table.cycle and READS in table.options else None
+    if holder is not None:
+        return _explain_cycle(workspace, table, holder)
     with workspace.worker(table.settings, adaptive=True) as spark:
         definition = define(workspace, spark, table.query, table)
     told = _explain(definition, str(table.name), table.mode)
     return replace(told, now=_now(workspace, table))
+
+
+def _explain_cycle(workspace: Workspace, table: StreamTable, holder: StreamTable) -> Explanation:
+    """How the rows are found that a member of a cycle shows its part of."""
+    with workspace.worker(holder.settings, adaptive=True) as spark:
+        compiled = compiled_query(workspace, spark, holder)
+    columns, sources, views = holder.layout.columns, holder.sources, holder.resolution
+    definition = Definition(holder.query, sources, columns, compiled, None, resolution=views)
+    told = _explain(definition, str(table.name), table.mode)
+    reason = f"its rows are found together, those of the {holder.label}"
+    readout = f"{table.text}, of {told.readout}"
+    return replace(told, reason=reason, readout=readout, now=_now(workspace, holder))
 
 
 def explain_query(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Source, StreamTable
 from runnel.compile.parse import parse
 from runnel.compile.program import weight_of
 from runnel.compile.recursion import recursive_union
@@ -12,7 +12,7 @@ from runnel.compile.sources import redirect
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.trace import Trace
 from runnel.model.columns import WEIGHT
-from runnel.model.frontier import Frontier
+from runnel.model.frontier import Frontier, Pin
 from runnel.model.names import TableName, quote
 from runnel.refresh.bind import Binding, bind_new, in_sight, pinned_table, shown, upstream_of
 from runnel.refresh.definition import compiled_query
@@ -50,20 +50,24 @@ def expected_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> Dat
 def user_query(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
     """The user's query, evaluated by plain Spark at the pinned versions and their time."""
     for source in table.sources:
-        pin = frontier.pins[source.key]
-        if source.kind == "stream":
-            upstream = upstream_of(bound.workspace, source, pin)
-            frame = bound.workspace.trace(upstream).readout(bound.spark, pin.version)
-            frame = frame.select(*map(quote, in_sight(source, frame.columns)))
-        else:
-            frame = pinned_table(bound, source, pin)
-        bound.view(f"plain:{source.key}", frame)
+        bind_plain(bound, source, frontier.pins[source.key])
 
     def pinned(name: TableName) -> str:
         return bound.views[f"plain:{name.key}"]
 
     text = redirect(query_text(bound, table), pinned)
     return bound.spark.sql(fix_time(text, frontier.data_timestamp) if table.follows_time else text)
+
+
+def bind_plain(bound: Binding, source: Source, pin: Pin) -> None:
+    """A view of a source at a pin, as a user reads it."""
+    if source.kind == "stream":
+        upstream = upstream_of(bound.workspace, source, pin)
+        frame = bound.workspace.trace(upstream).readout(bound.spark, pin.version)
+        frame = frame.select(*map(quote, in_sight(source, frame.columns)))
+    else:
+        frame = pinned_table(bound, source, pin)
+    bound.view(f"plain:{source.key}", frame)
 
 
 def query_text(bound: Binding, table: StreamTable) -> str:

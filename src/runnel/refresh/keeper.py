@@ -143,7 +143,7 @@ class SessionKeeper:
         return Session(self._given, is_owned=False)
 
     def _sync_views(self, spark: SparkSession) -> None:
-        tables = {t.name.key: t for t in self._catalog.tables()}
+        tables = {t.name.key: t for t in self._catalog.tables() if not t.keeps_cycle}
         for key in self._views.keys() - tables.keys():
             retract_view(spark, self._views.pop(key)[0])
         for key, table in tables.items():

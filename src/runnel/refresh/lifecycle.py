@@ -6,6 +6,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -16,7 +17,7 @@ from runnel.lake.names import TableKind, describe
 from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.failpoints import reach
-from runnel.model.names import TableName
+from runnel.model.names import RESERVED, TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.execute import Outcome, execute
@@ -62,6 +63,57 @@ def redefine_table(
         return fill.table
 
 
+def switch_tables(
+    workspace: Workspace,
+    gone: Sequence[StreamTable],
+    tables: Sequence[StreamTable],
+    pins: Pins | None,
+) -> None:
+    """Fill new lives of several tables, each over those before it, then make all known at once.
+
+    `gone` are the tables that end, and the present lives of those that go on.
+    """
+    taken = {table.id for table in gone}
+    for table in tables:
+        if table.id not in taken and not table.keeps_cycle:
+            check_name_is_free(workspace, table.name)
+    wait = workspace.settings.busy_wait_seconds
+    with ExitStack() as held:
+        for old in sorted(gone, key=lambda t: t.id):
+            held.enter_context(workspace.leases.hold(lease_of(old.id), wait=wait))
+        for table in tables:
+            held.enter_context(workspace.leases.hold(_storage_lease(table.incarnation)))
+        fills = _switch(workspace, gone, tables, pins)
+        for fill in fills:
+            _note(workspace, fill)
+        for old in gone:
+            _remove_storage(workspace, old.incarnation)
+
+
+def _switch(
+    workspace: Workspace,
+    gone: Sequence[StreamTable],
+    tables: Sequence[StreamTable],
+    pins: Pins | None,
+) -> list[_Fill]:
+    staged = workspace.staged(tables)
+    fills: list[_Fill] = []
+    try:
+        for table in tables:
+            fills.append(_fill(staged, table, pins))
+            filled = staged.pending[table.name.key] = fills[-1].table
+            if pins is not None:
+                pins.set_epoch(filled.name.key, filled.incarnation, filled.epoch)
+        reach("switch.before_catalog")
+        workspace.catalog.replace_tables([t.id for t in gone], [f.table for f in fills])
+    except Exception:
+        for table in tables:
+            _remove_storage(workspace, table.incarnation)
+        raise
+    reach("switch.after_catalog")
+    return fills
+
+
 def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
     """Forget tables together, then remove what they stored."""
     reach("drop.before_catalog")
@@ -78,6 +130,8 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
             f"{name} cannot be the name of a table in Spark",
             detail="expected letters, digits and _ (columns may be called anything)",
         )
+    if name.name.lower().startswith(RESERVED):
+        raise UserError(f"names that begin with {RESERVED} are reserved", hint="choose another one")
     if workspace.catalog.find(name.key) is not None:
         raise AlreadyExists(
             f"stream table {name} already exists",

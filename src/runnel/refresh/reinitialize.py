@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from runnel.catalog import Source, StreamTable
-from runnel.errors import NotDifferentiable, RunnelError, SourceError
-from runnel.refresh.definition import Definition, define
+from runnel.catalog import READS, Source, StreamTable
+from runnel.errors import NotDifferentiable, NotFound, RunnelError, SourceError
+from runnel.lake.frames import SparkSession
+from runnel.model.columns import Layout
+from runnel.refresh.component import component_of, define_component
+from runnel.refresh.definition import define
 from runnel.refresh.workspace import Workspace
 
 
@@ -26,22 +29,18 @@ def rebuild_definition(
     workspace.compiled.pop(table.incarnation, None)
     try:
         with workspace.worker(table.settings, adaptive=True) as spark:
-            definition = define(workspace, spark, table.query, table)
+            renewed, refusal = _defined_anew(workspace, spark, table)
     except RunnelError as error:
         raise SourceError(
-            f"the query of {table.name} no longer fits its sources",
+            f"the query of {table.label} no longer fits its sources",
             detail=str(error.primary),
             hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.name} AS ...",
         ) from error
-    if definition.layout != table.layout:
-        raise _other_columns(table, definition)
-    if table.mode.is_strict and definition.refusal is not None:
-        raise _no_longer_differential(table, definition.refusal)
-    accept(definition.sources)
-    renewed = replace(
-        table, sources=definition.sources, resolution=definition.resolution,
-        not_differential=definition.not_differential,
-    )  # fmt: skip
+    if renewed.layout != table.layout or _tags(renewed) != _tags(table):
+        raise _other_columns(table, renewed.layout)
+    if table.mode.is_strict and refusal is not None:
+        raise _no_longer_differential(table, refusal)
+    accept(renewed.sources)
     if renewed == table:
         return table
     renewed = replace(renewed, reinitialize=table.reinitialize or reason)
@@ -49,14 +48,53 @@ def rebuild_definition(
     return renewed
 
 
-def _other_columns(table: StreamTable, definition: Definition) -> SourceError:
+def _defined_anew(
+    workspace: Workspace, spark: SparkSession, table: StreamTable
+) -> tuple[StreamTable, NotDifferentiable | None]:
+    if table.keeps_cycle:
+        return _cycle_anew(workspace, spark, table), None
+    if READS in table.options:
+        shown = define(workspace, spark, table.text, table)
+        return replace(table, sources=shown.sources, layout=shown.layout), None
+    definition = define(workspace, spark, table.query, table)
+    return definition.put_into(table), definition.refusal
+
+
+def _cycle_anew(workspace: Workspace, spark: SparkSession, holder: StreamTable) -> StreamTable:
+    drafts = []
+    for member in component_of(holder).members:
+        table = workspace.find(member.name.key)
+        if table is None:
+            raise NotFound(f"stream table {member.name} does not exist")
+        # Its views are recorded with the table that holds the rows.
+        drafts.append(
+            replace(
+                table,
+                incarnation=holder.incarnation,
+                resolution=holder.resolution,
+                sources=holder.sources,
+            )
+        )
+    made = define_component(workspace, spark, drafts, holder)[0]
+    return replace(
+        holder, query=made.query, layout=made.layout, sources=made.sources, options=made.options,
+        resolution=made.resolution,
+    )  # fmt: skip
+
+
+def _tags(table: StreamTable) -> list[str]:
+    """Which member each tag of a cycle's rows stands for."""
+    return [m.name.key for m in component_of(table).sets] if table.keeps_cycle else []
+
+
+def _other_columns(table: StreamTable, layout: Layout) -> SourceError:
     before = ", ".join(f"{c.name} {c.type}" for c in table.layout.columns)
-    after = ", ".join(f"{c.name} {c.type}" for c in definition.layout.columns)
+    after = ", ".join(f"{c.name} {c.type}" for c in layout.columns)
     detail = f"stored: {before}; now: {after}"
     if before == after:
         detail = "it shows the same columns, but what has to be kept for them is something else"
     return SourceError(
-        f"the query of {table.name} no longer gives the stored columns",
+        f"the query of {table.label} no longer gives the stored columns",
         detail=detail,
         hint=f"accept the new columns with ALTER STREAM TABLE {table.name} AS {table.written}",
     )

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.compile.program import ALL, NEW, TOKEN, Keep, Program, Step, W
-from runnel.errors import QueryFailed
+from runnel.errors import NotConverged, QueryFailed
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.local import is_portable, to_frame, to_table
-from runnel.refresh.bind import Binding
+from runnel.refresh.bind import Binding, RoundLimit
 
 _FEW = 20_000
 _MOST_PARTS = 8
@@ -63,6 +63,7 @@ def run_rounds(
     level = 0
     while new:
         level += 1
+        bound.rounds += 1
         limits.check(level, new)
         note(new)
         last = _Rows(bound, first)
@@ -83,10 +84,13 @@ class _Limits:
     step: Step
     levels: int
     rows: int
+    cycle: RoundLimit | None = None
     seen: int = 0
 
     @staticmethod
     def of(bound: Binding, step: Step) -> _Limits:
+        if bound.limit is not None:
+            return _Limits(step, bound.limit.rounds, -1, bound.limit)
         levels = step.max_level
         if levels is None:
             levels = int(str(bound.spark.conf.get(_LEVELS, "100")))
@@ -94,6 +98,13 @@ class _Limits:
 
     def check(self, level: int, new: int) -> None:
         self.seen += new
+        if self.cycle is not None and level > self.levels:
+            raise NotConverged(
+                f"the {self.cycle.label} still finds rows after {self.levels} iterations",
+                detail="the old contents stay; a column that is computed anew on the way round "
+                "may grow without end",
+                hint="bound it in WHERE; or raise max_fixpoint_iterations if the way is that long",
+            )
         if 0 <= self.levels < level:
             raise QueryFailed(
                 f"recursion reached {self.levels} levels and has not come to an end",

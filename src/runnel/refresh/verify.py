@@ -15,6 +15,7 @@ from runnel.model.columns import Column
 from runnel.model.results import VerifyResult
 from runnel.model.tabular import plain
 from runnel.refresh.bind import binding
+from runnel.refresh.cycle_rows import member_rows
 from runnel.refresh.full import expected_rows
 from runnel.refresh.recovery import catch_up
 from runnel.refresh.workspace import Workspace
@@ -73,7 +74,8 @@ def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[d
         workspace.worker({**table.settings, **_SETTINGS}, adaptive=True) as spark,
         binding(workspace, spark) as bound,
     ):
-        expected = expected_rows(bound, table, table.frontier).toDF(*names, _SIGN)
+        evaluate = expected_rows if table.cycle is None else member_rows
+        expected = evaluate(bound, table, table.frontier).toDF(*names, _SIGN)
         stored = workspace.trace(table).readout(spark, table.epoch).toDF(*names)
         signed = expected.unionAll(stored.withColumn(_SIGN, F.lit(-1).cast("bigint")))
         differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))

@@ -44,7 +44,7 @@ class ViewFinder:
     def __call__(self, name: TableName, is_free: bool) -> View | None:
         if is_free and (view := self._temporary(TableName("default", name.name))) is not None:
             return view
-        if self.workspace.catalog.find(name.key) is not None:
+        if self.workspace.find(name.key) is not None:
             return None
         view = find_view(self.workspace.spark, name, is_temporary=False)
         if view is not None and str(self.workspace.traces_path) in view.text:

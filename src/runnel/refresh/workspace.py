@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runnel.catalog import Leases, Source, StreamTable, Writer
@@ -32,7 +32,8 @@ class Workspace:
     catalog. `compiled` holds, by incarnation, a text and
     what it compiles to; `defined_here` the incarnations whose temporary views are this session's;
     `seen_views` the keys of catalog views that this session had; `functions` those of the user's
-    own, by key. `is_ending`: what fails now fails because the process ends.
+    own, by key; `pending`, by key, tables that are being made and that the catalog does not know
+    yet, seen by those who make them. `is_ending`: what fails now fails because the process ends.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class Workspace:
     seen_views: set[str] = field(default_factory=set)
     functions: dict[str, OwnFunction] = field(default_factory=dict)
     is_ending: threading.Event = field(default_factory=threading.Event)
+    pending: dict[str, StreamTable] = field(default_factory=dict)
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
@@ -109,7 +111,15 @@ class Workspace:
 
     def upstream(self, source: Source) -> StreamTable | None:
         """The stream table a source stands for, as the catalog has it now."""
-        return self.catalog.find(source.name.key)
+        return self.find(source.name.key)
+
+    def find(self, key: str) -> StreamTable | None:
+        """The stream table with this key."""
+        return self.pending.get(key) or self.catalog.find(key)
+
+    def staged(self, tables: Iterable[StreamTable]) -> Workspace:
+        """The same workspace, in which these tables are there already."""
+        return replace(self, pending={**self.pending, **{t.name.key: t for t in tables}})
 
     @contextmanager
     def worker(self, settings: Mapping[str, str], adaptive: bool) -> Iterator[SparkSession]:

@@ -61,11 +61,13 @@ def unit_graph(tables: Iterable[StreamTable], default: DiamondConsistency) -> nx
     """The graph of units: atomic groups and cycles are one node each, so it has no cycle."""
     known = {table.name.key: table for table in tables}
     graph = _stream_graph(known)
-    for diamond in _atomic(known, default):
+    together = [(d.convergence, d.members) for d in _atomic(known, default)]
+    together += [(min(members), members) for members in _cycles(known)]
+    for center, members in together:
         # Both ways: whatever lies between the members is drawn into the unit.
-        for key in diamond.members - {diamond.convergence}:
-            graph.add_edge(diamond.convergence, key)
-            graph.add_edge(key, diamond.convergence)
+        for key in members - {center}:
+            graph.add_edge(center, key)
+            graph.add_edge(key, center)
     order = _topological(_stream_graph(known))
     condensed = nx.condensation(graph)
     units = {
@@ -121,8 +123,9 @@ def _rows(
     number: int, group: Group, tables: Mapping[str, StreamTable], policy: SchedulePolicy
 ) -> Iterator[DiamondMember]:
     names = {s.key: str(s.name) for table in tables.values() for s in table.sources}
+    names |= {key: table.label for key, table in tables.items() if table.keeps_cycle}
     shared = tuple(sorted(names[key] for key in group.shared))
-    members = [tables[key] for key in group.members]
+    members = [tables[key] for key in group.members if not tables[key].keeps_cycle]
     is_together = group.consistency is DiamondConsistency.ATOMIC
     common = target_seconds(members, policy) if is_together else None
     for table in members:
@@ -130,6 +133,15 @@ def _rows(
             number, str(table.name), table.name.key in group.convergences, group.consistency,
             table.epoch, common if is_together else target_seconds([table], policy), shared,
         )  # fmt: skip
+
+
+def _cycles(tables: Mapping[str, StreamTable]) -> list[frozenset[str]]:
+    """The members of each cycle: computed from the same rows, they are always seen together."""
+    found: dict[str, set[str]] = {}
+    for key, table in tables.items():
+        if table.cycle is not None:
+            found.setdefault(table.cycle, set()).add(key)
+    return [frozenset(members) for members in found.values()]
 
 
 def _asked(table: StreamTable) -> DiamondConsistency | None:

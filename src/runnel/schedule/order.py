@@ -63,7 +63,7 @@ def check_no_cycle(tables: Iterable[StreamTable], key: str, sources: Iterable[So
                 raise UserError(
                     f"stream table {_shown(key)} would depend on itself",
                     detail=" -> ".join(_shown(k) for k in [*path, key]),
-                    hint="read the base tables instead, or break the chain with another table",
+                    hint="read the base tables instead; or set allow_circular",
                 )
 
 

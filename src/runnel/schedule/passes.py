@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import RunnelError
-from runnel.model.names import TableName
+from runnel.model.names import RESERVED, TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import note_failure, refresh_table
@@ -37,8 +37,10 @@ def refresh_pass(
     results: dict[str, RefreshResult] = {}
     for unit in _units(workspace, tables, targets):
         for result in _refresh_unit(workspace, [tables[key] for key in unit], pins, failed):
-            results[TableName.parse(result.name).key] = result
-            notice(result)
+            key = TableName.parse(result.name).key
+            if not tables[key].keeps_cycle:
+                results[key] = result
+                notice(result)
     note_caught_up(workspace.catalog, workspace.alerts, datetime.now(UTC))
     if failed:
         raise next(iter(failed.values()))
@@ -110,6 +112,8 @@ def _refresh_unit(
 
 def _held_up(table: StreamTable, upstream: TableName) -> RefreshResult:
     reason = f"{upstream}, which it reads, could not be refreshed"
+    if upstream.name.startswith(RESERVED):
+        reason = "the rows of its cycle could not be found"
     return RefreshResult(str(table.name), RefreshAction.SKIP, reason, epoch=table.epoch)
 
 

@@ -9,14 +9,17 @@ from runnel.catalog import Attempt, Questions, StreamTable
 from runnel.errors import NotFound, UserError
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.graph import Graph, GraphEdge, GraphNode
-from runnel.model.names import TableName
-from runnel.model.results import HistoryEntry, TableStatus
+from runnel.model.names import RESERVED, TableName
+from runnel.model.refresh import Outcome
+from runnel.model.results import CycleStatus, HistoryEntry, TableStatus
 from runnel.model.schedule import parse_duration
 from runnel.model.stats import TableStats, summarize
 from runnel.model.tabular import Rows
 from runnel.schedule.outlook import Expected, Outlook
 
 _ALL = 1_000_000
+
+_RECENT = 200
 
 
 def status(
@@ -26,7 +29,8 @@ def status(
     tables = reader.tables()
     at = now or datetime.now(UTC)
     outlook = Outlook.of(tables)
-    wanted = [table for table in tables if key is None or table.name.key == key]
+    shown = [table for table in tables if not table.keeps_cycle]
+    wanted = [table for table in shown if key in (None, table.name.key)]
     rows = [_status(reader, table, outlook.of_table(table.name.key, at), at) for table in wanted]
     return Rows(rows, TableStatus.COLUMNS)
 
@@ -34,17 +38,39 @@ def status(
 def find_table(reader: Questions, name: TableName) -> StreamTable:
     """The table with this name, or an error that says which there are."""
     table = reader.find(name.key)
-    if table is None:
-        raise NotFound(
-            f"stream table {name} does not exist",
-            hint=_suggestion(str(name), [str(t.name) for t in reader.tables()]),
-        )
+    if table is None or table.keeps_cycle:
+        known = [str(t.name) for t in reader.tables() if not t.keeps_cycle]
+        raise NotFound(f"stream table {name} does not exist", hint=_suggestion(str(name), known))
     return table
 
 
 def history(reader: Questions, key: str | None = None, limit: int = 20) -> Rows[HistoryEntry]:
     """Refresh attempts, newest first."""
-    return Rows([_entry(a) for a in reader.history(key, limit)], HistoryEntry.COLUMNS)
+    attempts = reader.history(key, limit)
+    labels: dict[str, str] = {}
+    if any(a.table_name.startswith(RESERVED) for a in attempts):
+        labels = {t.id: t.label for t in reader.tables() if t.keeps_cycle}
+    entries = [_entry(a, labels.get(a.table_id, a.table_name)) for a in attempts]
+    return Rows(entries, HistoryEntry.COLUMNS)
+
+
+def cycles(reader: Questions) -> Rows[CycleStatus]:
+    """The cycles of tables, and how finding their rows ended the last time."""
+    holders = [t for t in reader.tables() if t.keeps_cycle]
+    return Rows([_cycle(reader, holder) for holder in holders], CycleStatus.COLUMNS)
+
+
+def _cycle(reader: Questions, holder: StreamTable) -> CycleStatus:
+    members = tuple(str(TableName(*m["name"])) for m in holder.cycle_members)
+    attempts = [_entry(a, "") for a in reader.history(holder.name.key, _RECENT)]
+    if not attempts:
+        return CycleStatus(members)
+    last = attempts[0]
+    worked = next((a for a in attempts if a.iterations), last)
+    return CycleStatus(
+        members, worked.iterations, None if last.outcome is Outcome.RUNNING else not last.error,
+        worked.action, worked.seconds, worked.finished_at, last.error,
+    )  # fmt: skip
 
 
 def stats(
@@ -56,7 +82,8 @@ def stats(
     """One row a table: what its refreshes of the last `window` (None: all) amount to."""
     until = now or datetime.now(UTC)
     tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
-    return Rows([_stats(reader, t, window, until) for t in tables], TableStats.COLUMNS)
+    shown = [_stats(reader, t, window, until) for t in tables if not t.keeps_cycle]
+    return Rows(shown, TableStats.COLUMNS)
 
 
 def alerts(
@@ -78,16 +105,16 @@ def graph(reader: Questions) -> Graph:
     """Base tables and stream tables, and who reads whom."""
     nodes: dict[str, GraphNode] = {}
     edges: list[GraphEdge] = []
-    tables = reader.tables()
+    tables = [t for t in reader.tables() if not t.keeps_cycle]
     for table in tables:
-        for source in table.sources:
+        for source in table.reads:
             if source.kind == "delta":
                 nodes.setdefault(str(source.name), GraphNode(str(source.name), "delta"))
     for table in tables:
         nodes[str(table.name)] = GraphNode(
             str(table.name), "stream", table.state, table.mode, _text(table)
         )
-        edges.extend(GraphEdge(str(source.name), str(table.name)) for source in table.sources)
+        edges.extend(GraphEdge(str(source.name), str(table.name)) for source in table.reads)
     return Graph(tuple(nodes.values()), tuple(edges))
 
 
@@ -109,6 +136,8 @@ def _status(
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
     lag = lag_of(table, now)
+    holder = reader.find(table.cycle) if table.cycle else None
+    failing = holder if holder is not None and holder.last_error else table
     return TableStatus(
         name=str(table.name),
         state=expected.state,
@@ -122,9 +151,9 @@ def _status(
         last_action=last.action if last else None,
         last_reason=last.reason if last else None,
         last_refresh_at=last.finished_at if last else None,
-        consecutive_errors=table.consecutive_errors,
-        last_error=table.last_error,
-        sources=tuple(str(s.name) for s in table.sources),
+        consecutive_errors=failing.consecutive_errors,
+        last_error=failing.last_error,
+        sources=tuple(str(s.name) for s in table.reads),
         columns=tuple(f"{c.name} {c.type}" for c in table.layout.columns),
         comment=table.comment,
         refresh_reason=table.not_differential,
@@ -140,7 +169,7 @@ def _stats(
 ) -> TableStats:
     length = None if window is None else _timedelta(window)
     since = table.created_at if length is None else max(until - length, table.created_at)
-    entries = [_entry(a) for a in reader.history(table.name.key, _ALL)]
+    entries = [_entry(a, a.table_name) for a in reader.history(table.name.key, _ALL)]
     return summarize(str(table.name), entries, since, until, target_of(table))
 
 
@@ -152,9 +181,9 @@ def _timedelta(window: str | float | timedelta) -> timedelta:
     return length
 
 
-def _entry(attempt: Attempt) -> HistoryEntry:
+def _entry(attempt: Attempt, name: str) -> HistoryEntry:
     return HistoryEntry(
-        name=attempt.table_name,
+        name=name,
         started_at=attempt.started_at,
         outcome=attempt.outcome,
         finished_at=attempt.finished_at,

@@ -37,6 +37,7 @@ class Emitter:
     _changes: dict[Node, str | None] = field(default_factory=dict)
     _wholes: dict[Node, Reading] = field(default_factory=dict)
     walks: dict[tuple[Node, str], str] = field(default_factory=dict)
+    prefix: str = ""
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
@@ -97,7 +98,7 @@ class Emitter:
         max_level: int | None = None,
     ) -> str:
         """Append a step under a name of its own."""
-        name = stem
+        name = stem = f"{self.prefix}{stem}"
         number = 2
         while name in self.steps:
             name, number = f"{stem}_{number}", number + 1
@@ -140,8 +141,14 @@ def listed(names: Iterable[str], *more: str) -> str:
 
 
 def condition(conjuncts: Iterable[Scalar]) -> str:
-    """Conjuncts as SQL; no conjunct is TRUE."""
-    return " AND ".join(f"({c})" for c in conjuncts) or "TRUE"
+    """Conjuncts as SQL; no conjunct is TRUE.
+
+    One word stands without parentheses: Spark takes `FROM (...) WHERE (FALSE)` for an alias.
+    """
+    texts = [str(c) for c in conjuncts]
+    if len(texts) == 1 and texts[0].isidentifier():
+        return texts[0]
+    return " AND ".join(f"({text})" for text in texts) or "TRUE"
 
 
 def consolidated(sql: str, names: list[str], having: str = "<> 0", weight: str = W) -> str:

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runnel.algebra.nodes import Fixpoint, Node, Recursive
+from runnel.compile.differentiate.adding_up import needs_rows
 from runnel.compile.differentiate.emitter import Emitter, Reading, consolidated, listed, names_of
-from runnel.compile.differentiate.rounds import contents, renamed, same, walked
+from runnel.compile.differentiate.rounds import contents, nothing, renamed, same, walked
 from runnel.compile.differentiate.worlds import (
     Input,
     before,
@@ -96,6 +97,9 @@ def evaluated(emitter: Emitter, node: Fixpoint) -> str:
     if key not in emitter.walks:
         seed = renamed(node, node.base.columns, emitter.new(node.base).sql)
         inputs = {part: Input() for part in inputs_of(node.step, node.name)}
+        if not needs_rows(node.step, node.name):
+            first = over(emitter, node, nothing(node), inputs, "new").new(node.step)
+            seed += f"\nUNION ALL\n{renamed(node, node.step.columns, first.sql)}"
         purpose = f"{node.name}, evaluated from empty"
         emitter.walks[key] = walked(emitter, node, ("fixpoint", purpose), seed, inputs, "new")
     return emitter.walks[key]
@@ -119,7 +123,9 @@ def walk_both(emitter: Emitter, node: Fixpoint, parts: Parts, old: Before) -> Wa
     seed = emitter.add("fresh", purpose, sql, node.columns, keep=Keep.ALWAYS)
     label = ("come", "what comes, and what follows from it")
     rows = f"SELECT {listed(names, W)} FROM {step_of(seed)}"
-    come = walked(emitter, node, label, rows, parts.inputs, "new", stop=kept, seed=seed)
+    come = walked(
+        emitter, node, label, rows, parts.inputs, "new", stop=kept, seed=seed, around=kept
+    )
     return Walks(gone, come)
 
 
@@ -153,7 +159,9 @@ def _gone(emitter: Emitter, node: Fixpoint, parts: Parts, old: Before) -> str | 
     names = names_of(node.columns)
     seed = f"SELECT {listed(names, f'-{W} AS {W}')} FROM ({' UNION ALL '.join(seeds)})"
     label = ("gone", "what goes, and what followed from it")
-    return walked(emitter, node, label, seed, parts.inputs, "both", only_if=any_gone)
+    return walked(
+        emitter, node, label, seed, parts.inputs, "both", only_if=any_gone, around=old.rows
+    )
 
 
 def _seeds(emitter: Emitter, node: Fixpoint, parts: Parts, rows: str, world: str) -> list[str]:

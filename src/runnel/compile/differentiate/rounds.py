@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runnel.algebra.nodes import Fixpoint, Node
+from runnel.compile.differentiate.adding_up import adds_up
 from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, names_of
+from runnel.compile.differentiate.nonlinear import followed, signed
 from runnel.compile.differentiate.worlds import Input, over
 from runnel.compile.program import ALL, LAST, NEW, Keep, W, hint, step_of
 from runnel.model.columns import Column
@@ -28,10 +30,14 @@ def walked(
     stop: str | None = None,
     seed: str | None = None,
     only_if: str | None = None,
+    around: str | None = None,
 ) -> str:
-    """Walk from `rows` (tallied and kept as step `seed`, if it is named), not beyond `stop`."""
-    step = over(emitter, node, contents_of(node, LAST), inputs, world).new(node.step)
-    follow = renamed(node, node.step.columns, step.sql)
+    """Walk from `rows` (tallied and kept as step `seed`, if it is named), not beyond `stop`.
+
+    `around` are the rows that R has besides: those it has left in the world `both`, where the walk
+    takes rows away.
+    """
+    follow = renamed(node, node.step.columns, _follow(emitter, node, inputs, world, around))
     if node.is_distinct:
         tallied = rows if seed else _totals(node, rows)
         first = _marked(node, tallied, [_stopping(node, rows, stop, seed)] if stop else [])
@@ -46,6 +52,25 @@ def walked(
     )  # fmt: skip
 
 
+def _follow(
+    emitter: Emitter,
+    node: Fixpoint,
+    inputs: Mapping[Node, Input],
+    world: str,
+    around: str | None,
+) -> str:
+    """What the last round's rows give: a step that adds up is applied to them alone."""
+    last, found = contents_of(node, LAST), contents_of(node, ALL)
+    if adds_up(node.step, node.name):
+        return over(emitter, node, last, inputs, world).new(node.step).sql
+    sign = "-" if world == "both" else ""
+    rows = signed(node, found, sign)
+    rows = f"{around}\nUNION ALL\n{rows}" if around else rows
+    change = followed(emitter, node, rows, signed(node, last, sign), inputs, world)
+    names = listed(names_of(node.step.columns), f"{sign}{W} AS {W}")
+    return f"SELECT {names} FROM ({change})"
+
+
 def contents(node: Fixpoint, step: str) -> str:
     """The rows of a walk: as sets each is new once."""
     return contents_of(node, step_of(step))
@@ -56,6 +81,12 @@ def contents_of(node: Fixpoint, relation: str) -> str:
     if node.is_distinct:
         return f"SELECT {listed(names, _ONE)} FROM {relation} WHERE {NEW}"
     return f"SELECT {listed(names, W)} FROM {relation}"
+
+
+def nothing(node: Fixpoint) -> str:
+    """No rows of the fixpoint's columns."""
+    items = [f"CAST(NULL AS {c.type}) AS {c.name}" for c in node.columns]
+    return f"SELECT {listed(items, _ONE)} WHERE FALSE"
 
 
 def renamed(node: Fixpoint, columns: Sequence[Column], sql: str) -> str:

@@ -109,9 +109,9 @@ def over(
 
     def new_law(inner: Emitter, part: Node) -> Reading:
         if isinstance(part, Recursive):
-            return _own_rows(node, part, rows)
+            return own_rows(node, part, rows)
         if part in inputs:
-            return _input(emitter, part, inputs[part], world)
+            return reading_of(emitter, part, inputs[part], world)
         return emitter.new_law(inner, part)
 
     def change_law(inner: Emitter, part: Node) -> str | None:
@@ -175,13 +175,15 @@ def _partner_joins(node: Fixpoint) -> list[SemiJoin | OuterJoin]:
     ]
 
 
-def _own_rows(node: Fixpoint, part: Recursive, rows: str) -> Reading:
+def own_rows(node: Fixpoint, part: Recursive, rows: str) -> Reading:
+    """The fixpoint's rows under the names that its step calls them by."""
     pairs = zip(node.columns, part.columns, strict=True)
     items = [f"{own.name} AS {read.name}" for own, read in pairs]
     return Reading(f"SELECT {listed(items, W)} FROM ({rows})", is_unit=False)
 
 
-def _input(emitter: Emitter, part: Node, change: Input, world: str) -> Reading:
+def reading_of(emitter: Emitter, part: Node, change: Input, world: str) -> Reading:
+    """The contents of an input in a world."""
     reading = keep_dear(emitter, part)
     if world == "new" or change.come is None:
         return reading

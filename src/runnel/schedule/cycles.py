@@ -1,0 +1,201 @@
+"""Definitions made together: tables that may read each other, in one switch of the catalog.
+
+What a table's query names is the logical graph; in it a cycle is one node, a component. Changing
+one member changes its whole component: it grows, shrinks or falls apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from runnel.catalog import IN_CYCLE, READS, Source, StreamTable
+from runnel.compile.sources import source_names
+from runnel.errors import InUse, UserError
+from runnel.model.refresh import RefreshMode, TableState
+from runnel.refresh.component import check_cycle_mode, define_component
+from runnel.refresh.definition import define
+from runnel.refresh.lifecycle import fresh_incarnation, switch_tables
+from runnel.refresh.workspace import Workspace
+from runnel.schedule.order import downstream
+from runnel.schedule.passes import bring_up
+
+
+def logical_graph(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
+    """Edges to each table from those that its query names; only the user's tables are nodes."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for table in tables:
+        if not table.keeps_cycle:
+            graph.add_node(table.name.key)
+            streams = (s.key for s in table.reads if s.kind == "stream")
+            graph.add_edges_from((key, table.name.key) for key in streams)
+    return graph
+
+
+def components(graph: nx.DiGraph[str]) -> list[list[str]]:
+    """Tables that all read each other, directly or not, together; parents before children."""
+    condensed = nx.condensation(graph)
+    order = nx.lexicographical_topological_sort(condensed, key=lambda n: min(_keys(condensed, n)))
+    return [sorted(_keys(condensed, node)) for node in order]
+
+
+def is_cycle(graph: nx.DiGraph[str], keys: Sequence[str]) -> bool:
+    return len(keys) > 1 or bool(graph.has_edge(keys[0], keys[0]))
+
+
+def goes_round(workspace: Workspace, key: str, query: str) -> bool:
+    """Whether a table with this query is in a cycle, or leaves the one that it is in."""
+    tables = workspace.catalog.tables()
+    present = next((t for t in tables if t.name.key == key), None)
+    if present is not None and present.cycle is not None:
+        return True
+    graph = logical_graph(t for t in tables if t.name.key != key)
+    graph.add_node(key)
+    graph.add_edges_from((n.key, key) for n in source_names(query) if n.key in graph)
+    return any(key in cycle for cycle in components(graph) if is_cycle(graph, cycle))
+
+
+def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: bool) -> None:
+    """Make tables of drafts (a name, a query, how to refresh), all or none of them.
+
+    A draft with the id of a table takes that table's place.
+    """
+    change = _Change.of(workspace, drafts)
+    tables = _defined(workspace, change)
+    for table in tables:
+        workspace.note_views(table)
+    inside = {t.name.key for t in tables}
+    outside = [s for t in tables for s in t.sources if s.key not in inside]
+    _check_outside(workspace, outside, inside)
+    pins = bring_up(workspace, outside) if fill else None
+    switch_tables(workspace, change.gone, tables, pins)
+
+
+def to_drop(
+    tables: Sequence[StreamTable], table: StreamTable, cascade: bool
+) -> tuple[StreamTable, ...]:
+    """What goes with a table: in a cycle all of it, else with `cascade` those that read it."""
+    by_key = {t.name.key: t for t in tables}
+    together = members_with(tables, table)
+    others = sorted(str(t.name) for t in together if t is not table and not t.keeps_cycle)
+    if others and not cascade:
+        raise InUse(
+            f"other stream tables depend on it: {', '.join(others)}",
+            detail="they read each other in a cycle",
+            hint="drop them together with CASCADE, or change a query so that the cycle opens",
+        )
+    keys = {t.name.key: t for t in together}
+    if cascade:
+        below = {key for t in together for key in downstream(tables, t.name.key)}
+        keys |= {key: by_key[key] for key in sorted(below - keys.keys())}
+    return tuple(keys.values())
+
+
+def members_with(tables: Iterable[StreamTable], table: StreamTable) -> list[StreamTable]:
+    """A table, and if it is in a cycle all of that: the other members and what holds their rows."""
+    if table.cycle is None:
+        return [table]
+    others = [t for t in tables if table.cycle in (t.cycle, t.name.key) and t.id != table.id]
+    return [table, *others]
+
+
+def group_of(tables: Iterable[StreamTable], table: StreamTable) -> list[StreamTable]:
+    """The members of a table's cycle; `unit_graph` refreshes them as one atomic group."""
+    return [t for t in members_with(tables, table) if not t.keeps_cycle]
+
+
+def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> None:
+    """A cycle is computed as one: its members have one mode."""
+    if table.cycle is not None:
+        check_cycle_mode(mode)
+    for member in members_with(workspace.catalog.tables(), table):
+        workspace.catalog.update_table(member.id, mode=mode)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What has to be defined anew, in order, each cycle together; and what that replaces."""
+
+    parts: tuple[tuple[tuple[StreamTable, ...], bool], ...]
+    gone: tuple[StreamTable, ...]
+
+    @staticmethod
+    def of(workspace: Workspace, drafts: Sequence[StreamTable]) -> _Change:
+        tables = workspace.catalog.tables()
+        present = {t.name.key: t for t in tables}
+        wanted = {d.name.key: d for d in drafts}
+        graph = logical_graph(t for t in tables if t.name.key not in wanted)
+        graph.add_nodes_from(wanted)
+        for key, draft in wanted.items():
+            named = (n.key for n in source_names(draft.query))
+            graph.add_edges_from((n, key) for n in named if n in graph)
+        touched = set(wanted)
+        for key in wanted.keys() & present.keys():
+            touched |= {t.name.key for t in group_of(tables, present[key])}
+        parts = []
+        for keys in components(graph):
+            cyclic = is_cycle(graph, keys)
+            if touched & set(keys):
+                touched |= set(keys)
+                if cyclic and not workspace.settings.allow_circular:
+                    raise _circular(graph, keys)
+                made = tuple(wanted.get(k) or _fresh(present[k]) for k in keys)
+                parts.append((made, cyclic))
+        old = [present[key] for key in sorted(touched & present.keys())]
+        ended = {t.id: t for table in old for t in members_with(tables, table)}
+        return _Change(tuple(parts), tuple(ended.values()))
+
+
+def _fresh(table: StreamTable) -> StreamTable:
+    """A table that goes on with the query it has, but is computed in another way."""
+    options = {n: v for n, v in table.options.items() if n not in (IN_CYCLE, READS)}
+    state = TableState.ACTIVE if table.state is TableState.UNINITIALIZED else table.state
+    return replace(fresh_incarnation(table), options=options, state=state)
+
+
+def _defined(workspace: Workspace, change: _Change) -> list[StreamTable]:
+    made: list[StreamTable] = []
+    for drafts, cyclic in change.parts:
+        staged = workspace.staged(made)
+        with workspace.worker(drafts[0].settings, adaptive=True) as spark:
+            if cyclic:
+                made += define_component(staged, spark, drafts)
+                continue
+            definition = define(staged, spark, drafts[0].query, None)
+        if drafts[0].mode.is_strict and definition.refusal is not None:
+            raise definition.refusal
+        made.append(definition.put_into(drafts[0]))
+    return made
+
+
+def _check_outside(workspace: Workspace, sources: Sequence[Source], inside: set[str]) -> None:
+    """A cycle that goes through a view is found here only."""
+    others = [t for t in workspace.catalog.tables() if t.name.key not in inside]
+    below = {reader for key in inside for reader in downstream(others, key)}
+    for source in sources:
+        if source.key in below:
+            raise UserError(
+                f"the tables being defined read {source.name}, which depends on them",
+                detail="the cycle goes through a view",
+                hint="read the stream table itself instead of the view",
+            )
+
+
+def _circular(graph: nx.DiGraph[str], keys: Sequence[str]) -> UserError:
+    found = nx.find_cycle(graph.subgraph(keys), keys[0])
+    path = [found[0][0], *(edge[1] for edge in found)]
+    return UserError(
+        f"stream table {_shown(keys[0])} would depend on itself",
+        detail=" -> ".join(_shown(key) for key in path),
+        hint="read the base tables instead; or allow it: connect(..., allow_circular=True)",
+    )
+
+
+def _keys(condensed: nx.DiGraph[int], node: int) -> set[str]:
+    return set(condensed.nodes[node]["members"])
+
+
+def _shown(key: str) -> str:
+    return key.removeprefix("default.")
