@@ -11,7 +11,15 @@ import pytest
 import runnel
 from refresh.helpers import Source, check
 from runnel.api import Lake
-from runnel.errors import AlreadyExists, InUse, InvalidQuery, NotConverged, NotFound, UserError
+from runnel.errors import (
+    AlreadyExists,
+    InUse,
+    InvalidQuery,
+    NotConverged,
+    NotFound,
+    RunnelError,
+    UserError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,16 +154,16 @@ def test_tables_defined_together_without_a_cycle(lake: Lake, tmp_path: Path) -> 
     )
     edge.append((2, 3))
     check(lake, "second", "DIFFERENTIAL")
-    assert lake.scc_status() == []
+    assert not lake.scc_status()
 
 
 def test_all_or_nothing(lake: Lake, tmp_path: Path) -> None:
     Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
     broken = {**_REACH, "zero": "SELECT 1 / (a - 1) AS x FROM edge"}
-    with pytest.raises(runnel.RunnelError):
+    with pytest.raises(RunnelError):
         lake.create_stream_tables(broken)
-    assert lake.status() == []
-    assert lake.scc_status() == []
+    assert not lake.status()
+    assert not lake.scc_status()
     assert not any((lake._workspace.traces_path).glob("*"))
 
 
@@ -180,7 +188,7 @@ def test_without_the_setting_the_way_round_is_told(
         assert "allow_circular" in (caught.value.hint or "")
         with pytest.raises(UserError, match="path would depend on itself"):
             strict.create_stream_table("path", _TWICE)
-        assert strict.status() == []
+        assert not strict.status()
 
 
 def test_alter_closes_and_opens_a_cycle(lake: Lake, tmp_path: Path) -> None:
@@ -195,7 +203,7 @@ def test_alter_closes_and_opens_a_cycle(lake: Lake, tmp_path: Path) -> None:
     assert lake.verify("reach_b").ok
     assert (1, 4) in _rows(lake, "reach_b")
     lake.sql("ALTER STREAM TABLE reach_b AS SELECT a, b FROM edge")
-    assert lake.scc_status() == []
+    assert not lake.scc_status()
     assert lake.status("reach_a").sources == ("edge", "reach_b")
     edge.append((4, 5))
     for name in ("reach_a", "reach_b"):
@@ -214,7 +222,7 @@ def test_drop_takes_all_or_refuses(lake: Lake, tmp_path: Path) -> None:
         lake.drop_stream_table("reach_b")
     dropped = lake.drop_stream_table("reach_b", cascade=True)
     assert set(dropped) == {"reach_a", "reach_b", "fan"}
-    assert lake.status() == []
+    assert not lake.status()
     assert not any((lake._workspace.traces_path).glob("*"))
     lake.create_stream_table("path", _TWICE)
     assert lake.drop_stream_table("path") == ("path",)
@@ -228,7 +236,7 @@ def test_what_is_not_monotone_is_refused_by_name(lake: Lake, tmp_path: Path) -> 
         )
     with pytest.raises(InvalidQuery, match="counted without end"):
         lake.create_stream_table("path", _TWICE.replace("UNION", "UNION ALL"))
-    assert lake.status() == []
+    assert not lake.status()
 
 
 def test_a_cycle_without_end_keeps_the_old_contents(
