@@ -41,8 +41,13 @@ POINTS = {
     "drop": ("drop.before_catalog", "drop.after_catalog"),
     "compact": ("trace.compact.written", "trace.compact.committed"),
     "merge": ("trace.merge.written", "trace.merge.committed"),
+    "together": ("switch.before_catalog", "switch.after_catalog"),
     "group": ("group.appended", "group.before_switch", "group.after_switch"),
     "group_given_up": ("trace.withdrawn",),
+}  # fmt: skip
+_LEFT_BEHIND = {
+    "create.before_catalog", "alter.before_catalog", "alter.after_catalog",
+    "switch.before_catalog", "drop.after_catalog",
 }  # fmt: skip
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 
@@ -107,7 +112,7 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
     for table in lake.status():
         assert lake.verify(table.name).ok, f"{table.name} after {point}"
     names = {t.name for t in lake.status()}
-    assert ("fresh" in names) == (point == "create.after_catalog")
+    assert ("fresh" in names) == (point in {"create.after_catalog", "switch.after_catalog"})
     assert ("doomed" in names) == (point != "drop.after_catalog")
     lake.refresh()
     _append(folder, [(8, 1, "1.00"), (9, 9, "1.00")])
@@ -117,8 +122,7 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
         verified = lake.verify(result.name)
         assert verified.ok, str(verified)
     workspace = lake._workspace
-    left_behind = point in {"create.before_catalog", "alter.before_catalog", "drop.after_catalog"}
-    assert bool(orphans(workspace)) == (left_behind or point == "alter.after_catalog")
+    assert bool(orphans(workspace)) == (point in _LEFT_BEHIND)
     remove_orphans(workspace)
     owned = {t.incarnation for t in workspace.catalog.tables()}
     assert {p.name for p in workspace.traces_path.iterdir()} == owned

@@ -11,11 +11,15 @@ from runnel.refresh import group
 from runnel.refresh.compaction import merge_table
 
 QUERY = "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
+CYCLE = (
+    "SELECT id, cust FROM orders UNION "
+    "SELECT f.id, o.cust FROM fresh f JOIN orders o ON f.cust = o.id"
+)
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
 
 def main(path: str, operation: str) -> None:
-    with runnel.connect(path) as lake:
+    with runnel.connect(path, allow_circular=True) as lake:
         match operation:
             case "refresh":
                 lake.refresh("doomed")
@@ -23,6 +27,8 @@ def main(path: str, operation: str) -> None:
                 lake.refresh("doomed_full")
             case "create":
                 lake.create_stream_table("fresh", QUERY, refresh_mode="DIFFERENTIAL")
+            case "together":
+                lake.create_stream_tables({"fresh": CYCLE, "below": "SELECT cust FROM fresh"})
             case "alter":
                 lake.alter_stream_table("doomed", query=OTHER)
             case "drop":

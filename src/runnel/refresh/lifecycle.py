@@ -73,10 +73,6 @@ def switch_tables(
 
     `gone` are the tables that end, and the present lives of those that go on.
     """
-    taken = {table.id for table in gone}
-    for table in tables:
-        if table.id not in taken and not table.keeps_cycle:
-            check_name_is_free(workspace, table.name)
     wait = workspace.settings.busy_wait_seconds
     with ExitStack() as held:
         for old in sorted(gone, key=lambda t: t.id):

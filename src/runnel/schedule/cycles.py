@@ -17,7 +17,7 @@ from runnel.errors import InUse, UserError
 from runnel.model.refresh import RefreshMode, TableState
 from runnel.refresh.component import check_cycle_mode, define_component
 from runnel.refresh.definition import define
-from runnel.refresh.lifecycle import fresh_incarnation, switch_tables
+from runnel.refresh.lifecycle import check_name_is_free, fresh_incarnation, switch_tables
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream
 from runnel.schedule.passes import bring_up
@@ -62,6 +62,10 @@ def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: b
 
     A draft with the id of a table takes that table's place.
     """
+    taken = {t.id for t in workspace.catalog.tables()}
+    for draft in drafts:
+        if draft.id not in taken:
+            check_name_is_free(workspace, draft.name)
     change = _Change.of(workspace, drafts)
     tables = _defined(workspace, change)
     for table in tables:

@@ -1,0 +1,281 @@
+"""The verbs that define: create, alter, suspend, drop."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from runnel.api.opened import OpenLake, interruptible, name_of
+from runnel.catalog import StreamTable
+from runnel.errors import UserError
+from runnel.lake.functions import described
+from runnel.lake.session import query_settings
+from runnel.model.alerts import AlertKind
+from runnel.model.diamonds import DiamondConsistency
+from runnel.model.names import TableName
+from runnel.model.refresh import RefreshMode, TableState
+from runnel.model.results import TableStatus
+from runnel.model.schedule import Schedule
+from runnel.model.tabular import Rows
+from runnel.refresh.definition import Definition, define, plain_layout
+from runnel.refresh.dialects import worded
+from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
+from runnel.refresh.modes import check_mode, check_query
+from runnel.schedule import seeing
+from runnel.schedule.cycles import define_together, goes_round, set_mode, to_drop
+from runnel.schedule.order import check_no_cycle
+from runnel.schedule.passes import bring_up
+
+_UNSET: Any = object()
+
+
+class Defining(OpenLake):
+    """What a lake can be asked to keep."""
+
+    @interruptible
+    def create_stream_table(
+        self,
+        name: str | TableName,
+        query: str,
+        *,
+        schedule: str | None = None,
+        refresh_mode: str | RefreshMode = RefreshMode.AUTO,
+        comment: str | None = None,
+        initialize: bool = True,
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+        dialect: str = "spark",
+        diamond_consistency: str | None = None,
+    ) -> TableStatus:
+        """Define a stream table and fill it."""
+        target = name_of(name)
+        existing = self._workspace.catalog.find(target.key)
+        if existing is not None and if_not_exists:
+            return self._status(target)
+        mode = RefreshMode.parse(refresh_mode)
+        asked = _asked_of_diamonds(diamond_consistency)
+        self._keeper.sync()
+        table = self._draft(target, query, mode, schedule, dialect, comment)
+        table = replace(table, options={**table.options, **asked})
+        if existing is not None and or_replace:
+            table = replace(table, id=existing.id, created_at=existing.created_at)
+        if (existing is None or or_replace) and self._goes_round(table):
+            return self._together([table], initialize)[0]
+        definition = self._define(target, table.query, mode, table.settings)
+        table = definition.put_into(table)
+        self._workspace.note_views(table)
+        if existing is None or not or_replace:
+            lag = table.schedule.seconds if table.schedule is not None else None
+            create_table(self._workspace, table, self._pins(definition, initialize, lag))
+        else:
+            redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
+            self._tell_redefined(target)
+        # Now, not with the next call: the name is for queries of the session itself too.
+        self._keeper.sync()
+        return self._status(target)
+
+    @interruptible
+    def create_stream_tables(
+        self,
+        queries: Mapping[str, str],
+        *,
+        schedule: str | None = None,
+        refresh_mode: str | RefreshMode = RefreshMode.AUTO,
+        initialize: bool = True,
+        dialect: str = "spark",
+    ) -> Rows[TableStatus]:
+        """Define several stream tables, all or none of them; they may read each other.
+
+        In a cycle only with the setting `allow_circular`.
+        """
+        if not queries:
+            raise UserError("create_stream_tables needs at least one name and query")
+        mode = RefreshMode.parse(refresh_mode)
+        self._keeper.sync()
+        drafts = [
+            self._draft(name_of(name), query, mode, schedule, dialect)
+            for name, query in queries.items()
+        ]
+        return self._together(drafts, initialize)
+
+    @interruptible
+    def alter_stream_table(
+        self,
+        name: str | TableName,
+        *,
+        schedule: str | None = _UNSET,
+        refresh_mode: str | RefreshMode | None = None,
+        comment: str | None = _UNSET,
+        status: str | TableState | None = None,
+        query: str | None = None,
+        dialect: str | None = None,
+        diamond_consistency: str | None = _UNSET,
+    ) -> TableStatus:
+        """Change a definition; only a new query recomputes anything.
+
+        `dialect` is the new query's; without it, that of the old one.
+        """
+        table = self._find(name)
+        changes: dict[str, Any] = {}
+        if schedule is not _UNSET:
+            changes["schedule"] = self._schedule(schedule)
+        if comment is not _UNSET:
+            changes["comment"] = comment
+        if diamond_consistency is not _UNSET:
+            others = {k: v for k, v in table.options.items() if k != "diamond_consistency"}
+            changes["options"] = {**others, **_asked_of_diamonds(diamond_consistency)}
+        if status is not None:
+            changes["state"] = _state(status, table)
+            if changes["state"] is not TableState.SUSPENDED:
+                changes |= {"consecutive_errors": 0, "last_error": None, "retry_at": None}
+        mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
+        check_mode(mode, changes.get("schedule", table.schedule))
+        if query is not None:
+            self._keeper.sync()
+            spoken = dialect or table.options.get("dialect", "spark")
+            self._alter_query(replace(table, **changes, mode=mode), table, query, spoken)
+            self._keeper.sync()
+            self._tell_state(table, changes)
+            return self._status(table.name)
+        if refresh_mode is not None:
+            check_query(mode, table)
+            set_mode(self._workspace, table, mode)
+        self._workspace.catalog.update_table(table.id, **changes)
+        self._tell_state(table, changes)
+        return self._status(table.name)
+
+    def suspend(self, name: str | TableName) -> TableStatus:
+        """Leave a table out of refreshes; it keeps serving its last contents."""
+        return self.alter_stream_table(name, status=TableState.SUSPENDED)
+
+    def resume(self, name: str | TableName) -> TableStatus:
+        """End a suspension; earlier errors are forgotten, and with them the wait they caused."""
+        return self.alter_stream_table(name, status=TableState.ACTIVE)
+
+    @interruptible
+    def drop_stream_table(
+        self, name: str | TableName, *, cascade: bool = False, if_exists: bool = False
+    ) -> tuple[str, ...]:
+        """Remove a stream table and what it stored; with `cascade` also all that read it."""
+        target = name_of(name)
+        if if_exists and self._workspace.catalog.find(target.key) is None:
+            return ()
+        table = self._find(target)
+        doomed = to_drop(self._workspace.catalog.tables(), table, cascade)
+        drop_tables(self._workspace, doomed)
+        seen = [t.name for t in doomed if not t.keeps_cycle]
+        self._keeper.retract(seen)
+        return tuple(map(str, seen))
+
+    def register_function(
+        self, name: str, function: Callable[..., Any] | None = None, returns: str | None = None,
+        *, deterministic: bool = False, aggregate: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Let queries call a Python function, a pyspark UDF, or one that Spark has by this name.
+
+        `deterministic`: it gives the same whenever it is asked with the same arguments, so that
+        tables which call it can be kept differentially. An `aggregate` takes a group's values.
+        """
+        own = described(name, function, returns, deterministic, aggregate)
+        self._workspace.add_function(own)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _draft(
+        self, name: TableName, query: str, mode: RefreshMode, schedule: str | None, dialect: str,
+        comment: str | None = None,
+    ) -> StreamTable:  # fmt: skip
+        """A table as it is asked for; what its query gives is not known yet."""
+        when = self._schedule(schedule)
+        check_mode(mode, when)
+        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        now = datetime.now(UTC)
+        return StreamTable(
+            id=uuid.uuid4().hex, name=name, query=wording.query, mode=mode, schedule=when,
+            state=TableState.ACTIVE, comment=comment, incarnation=uuid.uuid4().hex,
+            layout=plain_layout(()), settings=wording.settings, not_differential=None, sources=(),
+            frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
+            consecutive_errors=0, last_error=None, options=wording.options,
+            created_at=now, altered_at=now,
+        )  # fmt: skip
+
+    def _goes_round(self, table: StreamTable) -> bool:
+        return goes_round(self._workspace, table.name.key, table.query)
+
+    def _together(self, drafts: Sequence[StreamTable], fill: bool) -> Rows[TableStatus]:
+        for draft in drafts:
+            self._workspace.note_views(draft)
+        define_together(self._workspace, drafts, fill)
+        self._keeper.sync()
+        return Rows([self._status(d.name) for d in drafts], TableStatus.COLUMNS)
+
+    def _define(
+        self, name: TableName, query: str, mode: RefreshMode, settings: dict[str, str]
+    ) -> Definition:
+        with self._workspace.worker(settings, adaptive=True) as spark:
+            definition = define(self._workspace, spark, query)
+        if mode.is_strict and definition.refusal is not None:
+            raise definition.refusal
+        check_no_cycle(self._workspace.catalog.tables(), name.key, definition.sources)
+        return definition
+
+    def _schedule(self, text: str | None) -> Schedule | None:
+        return None if text is None else Schedule.parse(text, self.settings.min_schedule)
+
+    def _pins(self, definition: Definition, initialize: bool, target: float | None = None) -> Any:
+        return bring_up(self._workspace, definition.sources, target) if initialize else None
+
+    def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
+        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        new = replace(
+            fresh_incarnation(wanted), query=wording.query, settings=wording.settings,
+            options={**wording.options, **_kept(wanted.options)}, resolution=None,
+            altered_at=datetime.now(UTC),
+        )  # fmt: skip
+        if self._goes_round(new):
+            self._together([new], old.epoch > 0)
+            self._tell_redefined(old.name)
+            return
+        definition = self._define(old.name, wording.query, wanted.mode, wording.settings)
+        new = definition.put_into(new)
+        self._workspace.note_views(new)
+        redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
+        self._tell_redefined(old.name)
+
+    def _tell_redefined(self, name: TableName) -> None:
+        self._book.emit(AlertKind.REINITIALIZED, name, "was defined anew")
+
+    def _tell_state(self, table: StreamTable, changes: dict[str, Any]) -> None:
+        if changes.get("state", table.state) == table.state:
+            return
+        if changes["state"] is TableState.SUSPENDED:
+            self._book.emit(AlertKind.SUSPENDED, table.name, "was suspended by hand")
+        else:
+            self._book.emit(AlertKind.RESUMED, table.name, "takes part in refreshes again")
+
+    def _status(self, name: TableName) -> TableStatus:
+        return seeing.status(self._workspace.catalog, name.key)[0]
+
+
+def _asked_of_diamonds(consistency: str | None) -> dict[str, str]:
+    """The option of a table; without one the setting decides."""
+    if consistency is None:
+        return {}
+    return {"diamond_consistency": DiamondConsistency.parse(consistency).value}
+
+
+def _kept(options: dict[str, str]) -> dict[str, str]:
+    """The options that a new query does not touch."""
+    return {name: value for name, value in options.items() if name == "diamond_consistency"}
+
+
+def _state(status: str | TableState, table: StreamTable) -> TableState:
+    wanted = status.upper()
+    if wanted == "SUSPENDED":
+        return TableState.SUSPENDED
+    if wanted == "ACTIVE":
+        return TableState.ACTIVE if table.epoch else TableState.UNINITIALIZED
+    raise UserError(f"{status!r} is not a status", detail="expected ACTIVE or SUSPENDED")
