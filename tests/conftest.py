@@ -48,6 +48,9 @@ def _session(folder: Path, master: str) -> Iterator[SparkSession]:
     if not master.startswith("sc://"):
         conf["spark.driver.memory"] = "3g"
         conf["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
+        # To compile the code of a stage takes longer than a few rows do without.
+        conf["spark.sql.codegen.wholeStage"] = "false"
+        conf["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
     session = open_session(folder, conf)
     yield session.spark
     if session.is_owned:

@@ -62,10 +62,10 @@ def _run_round(current: StepRound, backend: Backend) -> None:
         _fail(current, backend)
         return
     action = backend.refresh()
-    _compare(backend, current.label)
+    found = _compare(backend, current.label)
     assert action in current.actions, f"{current.label}: {action}, expected {current.actions}"
     if current.rows is not None:
-        found, expected = backend.contents(), bag(current.rows)
+        expected = bag(current.rows)
         assert _as_text(found) == _as_text(expected), (
             f"{current.label}: not the rows written down\n{difference(found, expected)}"
         )
@@ -80,9 +80,10 @@ def _fail(current: StepRound, backend: Backend) -> None:
     assert backend.contents() == before, f"{current.label}: a failed refresh changed the contents"
 
 
-def _compare(backend: Backend, label: str) -> None:
+def _compare(backend: Backend, label: str) -> Bag:
     found, expected = backend.contents(), backend.oracle()
     assert found == expected, f"{label}\n{difference(found, expected)}"
+    return found
 
 
 def _as_text(rows: Bag) -> list[tuple[str, ...]]:

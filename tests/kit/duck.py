@@ -232,11 +232,11 @@ class DuckQuery:
                 return f"k_{kind}_{self.sources.places[name]}"
 
     def _ctes(self, program: Program) -> str:
-        """The whole program as one statement, prepared once."""
+        """The whole program as one statement, prepared once; the state is taken for a small one."""
         if id(program) not in self._statements:
             parts = []
             for step in program.steps:
-                sql = self._text(step.sql)
+                sql = self._text(step.of_small or step.sql)
                 if step.only_if:
                     sql = f"SELECT * FROM ({sql}) WHERE EXISTS (FROM k_step_{step.only_if})"
                 kept = " MATERIALIZED" if step.keep is not Keep.NEVER else ""

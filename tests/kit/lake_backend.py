@@ -38,17 +38,22 @@ class LakeBackend:
         self.specs: dict[str, TableSpec] = {}
         self.rows: dict[str, list[Row]] = {}
         self.name = f"st_{uuid.uuid4().hex[:8]}"
+        self.folder = lake._workspace.path / f"sources_of_{self.name}"
 
     def create_table(self, table: TableSpec) -> None:
-        columns = ", ".join(f"`{c.name}` {c.type}" for c in table.columns)
         if "." in table.name:
             self.lake.sql(f"CREATE SCHEMA IF NOT EXISTS {table.name.partition('.')[0]}")
-        mapping = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')" if _odd(table) else ""
-        self.lake.sql(f"CREATE TABLE {table.name} ({columns}) USING delta {mapping}")
         self.specs[table.name.lower()] = table
         self.rows[table.name.lower()] = list(table.rows)
-        if table.rows:
+        if _odd(table):
+            columns = ", ".join(f"`{c.name}` {c.type}" for c in table.columns)
+            mapping = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+            self.lake.sql(f"CREATE TABLE {table.name} ({columns}) USING delta {mapping}")
             self._append(table, table.rows)
+            return
+        feed = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(self._path(table), _arrow(table, table.rows), configuration=feed)
+        self.lake.sql(f"CREATE TABLE {table.name} USING delta LOCATION '{self._path(table)}'")
 
     def create_stream_table(self, query: str) -> None:
         self.query = deterministic_text(query) or query
@@ -77,8 +82,6 @@ class LakeBackend:
         return bag(tuple(row) for row in self.lake.table(self.name).collect())
 
     def oracle(self) -> Bag:
-        verified = self.lake.verify(self.name)
-        assert verified.ok, str(verified)
         if recursive_union(parse(self.query)) is not None:
             return self._without_spark()
         return bag(tuple(row) for row in self.lake.spark.sql(self._text()).collect())
@@ -99,6 +102,11 @@ class LakeBackend:
             sources.load(table.schema.key, 0, [Moment(self.rows[name], [])])
         return oracle(con, oracle_text(self.query, tables))
 
+    def verify(self) -> None:
+        """What the product itself says about the last contents."""
+        verified = self.lake.verify(self.name)
+        assert verified.ok, str(verified)
+
     def close(self) -> None:
         self.lake.drop_stream_table(self.name, if_exists=True)
         for name in self.specs:
@@ -114,14 +122,13 @@ class LakeBackend:
         self, table: TableSpec, rows: Sequence[Row], mode: Literal["append", "overwrite"]
     ) -> None:
         if not _odd(table):
-            write_deltalake(self._path(table), _arrow(table, rows), mode=mode)
+            write_deltalake(DeltaTable(self._path(table)), _arrow(table, rows), mode=mode)
             return
         frame = self.lake.spark.createDataFrame(_arrow(table, rows))
         frame.write.format("delta").mode(mode).saveAsTable(table.name)
 
-    def _path(self, table: TableSpec) -> DeltaTable:
-        detail = self.lake.sql(f"DESCRIBE DETAIL {table.name}").first()
-        return DeltaTable(detail["location"].removeprefix("file:"))
+    def _path(self, table: TableSpec) -> str:
+        return str(self.folder / table.name.lower())
 
 
 def _odd(table: TableSpec) -> bool:

@@ -32,10 +32,13 @@ _LARGEST = 12_000
 
 
 class _Run(ProgramRun):
-    """Every second source is taken for a large one."""
+    """Every second source is taken for a large one, and the state in every second query."""
 
     def source_rows(self, key: str) -> int:
         return 0 if key[-1] in "02468" else 10**9
+
+    def state_rows(self) -> int:
+        return 0 if len(self.program.steps) % 2 else 10**9
 
 
 class SparkQuery:

@@ -22,8 +22,8 @@ from runnel.lake.session import worker_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
-_IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "40"))
-_ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "8"))
+_IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "180"))
+_ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "20"))
 _SHARES = {0: 0.4, 1: 0.4, 2: 0.2}
 
 
@@ -38,9 +38,6 @@ def _run(asked: int, check: Check, record: Callable[[str, object], None]) -> Non
 
 def test_in_memory(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:
     session = worker_session(spark, {}, adaptive=False)
-    # To compile the code of a stage takes longer than a few rows do without.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     _run(_IN_MEMORY, lambda made, tally: check_on_spark(session, made, tally), record_property)
 
 

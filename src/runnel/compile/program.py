@@ -66,6 +66,8 @@ class Keep(StrEnum):
     """Several steps read it; reading a small change again is cheaper."""
     SIZED = "materialised if it meets much"
     """Its size decides how it is joined with the sources it `meets`; small ones are sent to it."""
+    PICKING = "materialised unless the stored state is small"
+    """It picks rows of the stored state, of which a small one is read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Step:
     `bound` is a token whose row count this one's cannot exceed. With `again` it is run in rounds:
     `sql` is the first, `again` the next ones, which read ⟦last⟧ and ⟦all⟧; it holds the rows of all
     rounds, and ends with the first round in which no row says `__new`. More than `max_level` rounds
-    after the first are an error.
+    after the first are an error. `of_small` is what is run when the stored state is small.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Step:
     meets: frozenset[str] = frozenset()
     again: str | None = None
     max_level: int | None = None
+    of_small: str | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -121,4 +124,5 @@ class Program:
 def _printed(step: Step) -> str:
     kept = f" ({step.keep})" if step.keep is not Keep.NEVER else ""
     rounds = f"\n-- and again, until a round gives nothing new\n{step.again}" if step.again else ""
-    return f"-- {step.name}: {step.purpose}{kept}\n{step.sql}{rounds}"
+    small = f"\n-- or, of a small one\n{step.of_small}" if step.of_small else ""
+    return f"-- {step.name}: {step.purpose}{kept}\n{step.sql}{rounds}{small}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
@@ -63,6 +64,8 @@ class ProgramRun:
                 if all(self.source_rows(key) <= _SMALL for key in step.meets):
                     self.meets_little.add(step.name)
                     return False
+            case Keep.PICKING:
+                return not self._is_state_small
         return step.keep is not Keep.NEVER
 
     def source_rows(self, key: str) -> int:
@@ -70,10 +73,21 @@ class ProgramRun:
         window = self.plan.windows[key]
         return total_rows(self.bound.workspace, window.source, window.new)
 
+    def state_rows(self) -> int:
+        """How many rows the trace has, by its statistics."""
+        table = self.plan.table
+        return self.bound.workspace.trace(table).row_estimate(table.epoch)
+
+    @cached_property
+    def _is_state_small(self) -> bool:
+        return self.state_rows() <= _SMALL
+
     def _rows(self, name: str) -> int | None:
         return self.counts.get(f"step:{name}")
 
     def _sql(self, step: Step) -> str:
+        if step.of_small is not None and self._is_state_small:
+            return self._filled(step.of_small)
         return self._filled(step.sql)
 
     def _filled(self, sql: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.bags import difference
+from kit.bags import Bag, difference
 from kit.check import Mismatch
 from kit.duck import Weighted
 from kit.generate.cases import Case, Tally, is_too_large
@@ -36,9 +36,12 @@ def check_on_lake(lake: Lake, made: Case, tally: Tally) -> bool:
         except InvalidQuery as error:
             tally.refuse(error.primary)
             return False
+        found = backend.contents()
         for number in range(1, len(made.rounds) + 1):
-            tally.moved += _round(backend, made, number)
+            before, found = found, _round(backend, made, number, found)
+            tally.moved += found != before
             tally.rounds += 1
+        backend.verify()
     finally:
         backend.close()
     tally.checked += 1
@@ -53,9 +56,8 @@ def _is_too_large(made: Case) -> bool:
     return is_too_large(compiled, _LARGEST)
 
 
-def _round(backend: LakeBackend, made: Case, number: int) -> bool:
-    """Whether the round changed the result."""
-    before = backend.contents()
+def _round(backend: LakeBackend, made: Case, number: int, before: Bag) -> Bag:
+    """The contents after the round."""
     is_changed = False
     for table, moments in zip(made.tables, made.moments, strict=True):
         changes = _changes(table.name, moments[number].change)
@@ -72,7 +74,7 @@ def _round(backend: LakeBackend, made: Case, number: int) -> bool:
     allowed = {"DIFFERENTIAL"} if moved else {"DIFFERENTIAL", "NO_DATA"}
     if action not in (allowed if is_changed else {"NO_DATA"}):
         raise Mismatch(f"round {number}: {action}, moved {moved}\n{made}")
-    return moved
+    return found
 
 
 def _changes(table: str, feed: Sequence[Weighted]) -> list[Change]:

@@ -96,6 +96,7 @@ class Emitter:
         bound: str | None = None,
         again: str | None = None,
         max_level: int | None = None,
+        of_small: str | None = None,
     ) -> str:
         """Append a step under a name of its own."""
         name = stem = f"{self.prefix}{stem}"
@@ -104,7 +105,7 @@ class Emitter:
             name, number = f"{stem}_{number}", number + 1
         self.steps[name] = Step(
             name, purpose, sql, tuple(columns), keep, only_if, bound,
-            again=again, max_level=max_level,
+            again=again, max_level=max_level, of_small=of_small,
         )  # fmt: skip
         return name
 

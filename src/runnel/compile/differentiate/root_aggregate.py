@@ -56,22 +56,29 @@ def _delta(emitter: Emitter, node: Aggregate, state: State, change: str) -> str:
             columns += [column.column, Column(f"{name}_gone", column.column.type)]
     group = f"GROUP BY {listed(node.keys)}" if node.keys else "HAVING COUNT(*) > 0"
     sql = f"SELECT {listed(items)} FROM {step_of(change)}\n{group}"
-    return emitter.add("delta", "the change, grouped", sql, columns, keep=Keep.ALWAYS)
+    keep = Keep.ALWAYS if state.values else Keep.PICKING
+    return emitter.add("delta", "the change, grouped", sql, columns, keep=keep)
 
 
 def _old_state(
     emitter: Emitter, node: Aggregate, state: State, stored: dict[str, str], delta: str
 ) -> str:
-    """The trace's rows of the touched groups; the newest positive one of each is its state."""
+    """The trace's rows of the touched groups; the newest positive one of each is its state.
+
+    Counts and sums may be read of all groups: those that nothing is added to give no output.
+    """
     names = [*node.keys, *(c.column.name for c in state.columns)]
     items = [f"t.{stored[n]} AS {n}" for n in names]
     match = " AND ".join(f"t.{stored[k]} <=> d.{k}" for k in node.keys) or "TRUE"
+    selected = listed(items, f"t.{WEIGHT} AS {W}", f"t.{EPOCH} AS __e")
     sql = (
-        f"SELECT {hint('d', delta)} {listed(items, f't.{WEIGHT} AS {W}', f't.{EPOCH} AS __e')}\n"
+        f"SELECT {hint('d', delta)} {selected}\n"
         f"FROM {STATE} t LEFT SEMI JOIN {step_of(delta)} d ON {match}"
     )
     columns = [*node.key_columns, *(c.column for c in state.columns)]
-    return emitter.add("before", "stored state of the touched groups", sql, columns)
+    whole = None if state.values else f"SELECT {selected} FROM {STATE} t"
+    purpose = "stored state of the touched groups"
+    return emitter.add("before", purpose, sql, columns, of_small=whole)
 
 
 def _hits(emitter: Emitter, node: Aggregate, state: State, delta: str, old: str) -> str | None:
