@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,9 +12,10 @@ from refresh.helpers import SALES, Source, check, orders
 from runnel.api import Lake
 from runnel.errors import QueryFailed
 from runnel.lake import weights
+from runnel.lake.trace import Trace
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -77,3 +78,30 @@ def test_nothing_stays_cached(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(QueryFailed):
         lake.refresh("pairs")
     assert cached() == before
+
+
+def test_what_a_change_that_nets_to_nothing_would_meet_is_not_read(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = orders(lake, tmp_path)
+    Source(lake, tmp_path, "names", {"cust": "int", "name": "string"}, [(10, "a"), (11, "b")])
+    lake.create_stream_table(
+        "named", f"SELECT n.name, t.total FROM ({SALES}) t JOIN names n ON n.cust = t.cust",
+        refresh_mode="DIFFERENTIAL",
+    )  # fmt: skip
+    plans = []
+    append = Trace.append
+
+    def explained(trace: Trace, session: SparkSession, df: DataFrame, *rest: Any) -> Any:
+        df.explain()
+        plans.append(capsys.readouterr().out)
+        return append(trace, session, df, *rest)
+
+    monkeypatch.setattr(Trace, "append", explained)
+    source.overwrite((7, 10, "5.00"), (8, 10, "7.50"), (9, 11, "1.25"))
+    check(lake, "named", "NO_DATA", "do not touch the result")
+    source.append((4, 11, "2.00"))
+    check(lake, "named", "DIFFERENTIAL")
+    nothing, something = plans
+    assert "FileScan" not in nothing, nothing
+    assert "FileScan" in something, something

@@ -53,7 +53,8 @@ class ProgramRun:
             return
         frame = self.bound.keep(self.bound.spark.sql(sql))
         self.counts[token] = frame.count()
-        self.bound.view(token, frame)
+        # Spark leaves out what is joined with nothing, but only if it sees that before it runs.
+        self.bound.view(token, frame if self.counts[token] else frame.where("FALSE"))
 
     def _is_kept(self, step: Step) -> bool:
         match step.keep:
