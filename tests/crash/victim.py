@@ -28,7 +28,8 @@ def main(path: str, operation: str) -> None:
             case "create":
                 lake.create_stream_table("fresh", QUERY, refresh_mode="DIFFERENTIAL")
             case "together":
-                lake.create_stream_tables({"fresh": CYCLE, "below": "SELECT cust FROM fresh"})
+                both = {"fresh": CYCLE, "below": "SELECT cust FROM fresh"}
+                lake.create_stream_tables(both, refresh_mode="DIFFERENTIAL")
             case "alter":
                 lake.alter_stream_table("doomed", query=OTHER)
             case "drop":

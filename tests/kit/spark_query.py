@@ -28,7 +28,7 @@ from runnel.refresh.bind import Binding, binding
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.rounds import fill, run_steps
 
-_LARGEST = 12_000
+_LARGEST = 8_000
 
 
 class _Run(ProgramRun):
