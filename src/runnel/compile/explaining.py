@@ -77,11 +77,14 @@ def _law(node: Node, root: Root) -> str:
 
 
 def _aggregate_law(node: Aggregate, root: Root) -> str:
+    in_order = "; floating point in the order of its values" * any(
+        c.is_in_order for c in node.calls
+    )
     if not _is_stored(node, root):
-        return "touched groups, before and after"
+        return f"touched groups, before and after{in_order}"
     kinds = {column.kind for column in state_of(node).columns}
     if Kind.VALUE in kinds:
-        return "touched groups recomputed"
+        return f"touched groups recomputed{in_order}"
     if Kind.EXTREME in kinds:
         return "stored state plus the change; a group that loses its extreme is recomputed"
     return "stored state plus the change"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from runnel.compile.lifting import is_any_row
+from runnel.compile.parse import parse
+from runnel.compile.places import at, point
 from runnel.errors import InvalidQuery
 
 NON_DETERMINISTIC = frozenset(
@@ -19,34 +21,43 @@ SESSION_DEPENDENT = frozenset(
 _SPECIAL_DATES = frozenset("now today yesterday tomorrow epoch".split())
 
 
-def refuse(tree: exp.Query) -> None:
+def refuse(query: str, tree: exp.Query | None = None) -> None:
     """Raise for the first construct that makes the answer depend on more than the sources."""
-    for node in tree.walk():
-        _refuse_function(node)
-        _refuse_special_date(node)
-        if isinstance(node, exp.TableSample):
-            raise InvalidQuery(
-                "TABLESAMPLE is not deterministic",
-                hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
-            )
-        _refuse_quantified(node)
-        if _is_arbitrary(node):
-            raise InvalidQuery(
-                "LIMIT without ORDER BY is not deterministic",
-                detail="which rows it keeps would change from one refresh to the next",
-                hint="add ORDER BY over columns that decide the order, or drop LIMIT",
-            )
-        if isinstance(node, exp.Table) and node.args.get("version"):
-            raise InvalidQuery(
-                "time travel in a stream table's query",
-                detail="Runnel decides which version of each source is read",
-                hint="remove VERSION AS OF / TIMESTAMP AS OF",
-            )
-        if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
-            raise InvalidQuery(
-                f"parameter {node.sql('spark')} has no value in a stored query",
-                hint="write the value into the query",
-            )
+    try:
+        for node in (tree or parse(query)).walk():
+            with at(node):
+                _refuse(node)
+    except InvalidQuery as error:
+        point(error, query)
+        raise
+
+
+def _refuse(node: exp.Expr) -> None:
+    _refuse_function(node)
+    _refuse_special_date(node)
+    _refuse_quantified(node)
+    if isinstance(node, exp.TableSample):
+        raise InvalidQuery(
+            "TABLESAMPLE is not deterministic",
+            hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
+        )
+    if _is_arbitrary(node):
+        raise InvalidQuery(
+            "LIMIT without ORDER BY is not deterministic",
+            detail="which rows it keeps would change from one refresh to the next",
+            hint="add ORDER BY over columns that decide the order, or drop LIMIT",
+        )
+    if isinstance(node, exp.Table) and node.args.get("version"):
+        raise InvalidQuery(
+            "time travel in a stream table's query",
+            detail="Runnel decides which version of each source is read",
+            hint="remove VERSION AS OF / TIMESTAMP AS OF",
+        )
+    if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
+        raise InvalidQuery(
+            f"parameter {node.sql('spark')} has no value in a stored query",
+            hint="write the value into the query",
+        )
 
 
 def strange_functions(tree: exp.Query) -> frozenset[str]:
