@@ -102,11 +102,11 @@ def test_what_is_found_late_has_a_place_too(query: str, place: str) -> None:
 
 
 def test_a_rewritten_text_has_no_place() -> None:
-    inlined = Inlined("SELECT 1", (_PLAIN,), Woven("SELECT 2"))
+    inlined = Inlined("SELECT 1", (_PLAIN,), weave("SELECT 2", []), "select 1")
     error = InvalidQuery("no")
     error.span, error.place = (0, 3), "line 1, column 1: SELE"
     inlined.point(error)
-    assert error.place is None
+    assert error.place == "SELE"
 
 
 def test_weaving_keeps_the_text() -> None:

@@ -31,6 +31,7 @@ from runnel.compile.rewrites.fix_time import refuse_time
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.rewrites.ordered_folds import needs_order, number_calls, put_in_order
 from runnel.compile.rewrites.ties import number_places
+from runnel.compile.rewrites.time_windows import expand_time_windows
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
@@ -127,7 +128,7 @@ def _compile(
         refuse_time(parsed)
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
-    syntax = expand_named_windows(syntax)
+    syntax = expand_time_windows(expand_named_windows(syntax))
     number_places(syntax)
     number_calls(syntax)
     builder = Builder({s.key: s for s in sources}, typer)

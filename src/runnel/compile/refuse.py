@@ -35,7 +35,6 @@ def refuse(query: str, tree: exp.Query | None = None) -> None:
 def _refuse(node: exp.Expr) -> None:
     _refuse_function(node)
     _refuse_special_date(node)
-    _refuse_quantified(node)
     if isinstance(node, exp.TableSample):
         raise InvalidQuery(
             "TABLESAMPLE is not deterministic",
@@ -71,24 +70,6 @@ def _is_arbitrary(node: exp.Expr) -> bool:
         return False
     asked = isinstance(node.parent, exp.Exists) and is_any_row(node)
     return bool(node.args.get("limit")) and not asked
-
-
-def _refuse_quantified(node: exp.Expr) -> None:
-    """x > ANY (SELECT ...): Spark's grammar has none of these."""
-    if not isinstance(node, (exp.Any, exp.All)) or not isinstance(node.this, exp.Query):
-        return
-    if not isinstance(node.parent, exp.Predicate):
-        return
-    is_any = isinstance(node, exp.Any)
-    if isinstance(node.parent, exp.EQ if is_any else exp.NEQ):
-        hint = f"write x {'IN' if is_any else 'NOT IN'} (SELECT ...)"
-    elif is_any:
-        hint = "write EXISTS (SELECT 1 FROM ... WHERE x > y) with your comparison in place of x > y"
-    else:
-        hint = "write NOT EXISTS (SELECT 1 FROM ... WHERE NOT coalesce(x > y, FALSE)) likewise"
-    raise InvalidQuery(
-        f"{'ANY' if is_any else 'ALL'} over a subquery", detail="Spark does not know it", hint=hint
-    )
 
 
 def _refuse_function(node: exp.Expr) -> None:

@@ -16,6 +16,7 @@ from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.rewrites.fix_time import time_calls
 from runnel.compile.rewrites.inline_views import Inlined, inline_views
 from runnel.compile.rewrites.own_aggregates import own_aggregates
+from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound, UserError
 from runnel.lake.frames import SparkSession
@@ -131,12 +132,12 @@ def without_views(
     """The query with its views put in; `table` is the one that has it already."""
     refuse(query)
     inlined = inline_views(
-        query,
+        without_quantifiers(query),
         ViewFinder.of(found.workspace, table),
         lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
     )
     aggregates = {f.key for f in found.workspace.functions.values() if f.is_aggregate}
-    return replace(inlined, query=own_aggregates(inlined.query, aggregates))
+    return replace(inlined, query=own_aggregates(inlined.query, aggregates), written=query)
 
 
 def _refuse_recursive_union(query: str, refusal: NotDifferentiable) -> None:

@@ -34,18 +34,22 @@ _CATALOGS = ("", "spark_catalog")
 class Inlined:
     """A query that reads tables only, and the views it was given through.
 
-    `woven` says where its text comes from, as long as it is the text that was put together.
+    `woven` says where its text comes from, `written` is what the user wrote, if they are known.
     """
 
     query: str
     views: tuple[View, ...]
     woven: Woven = field(default=Woven(""), compare=False, repr=False)
+    written: str | None = field(default=None, compare=False)
 
     def point(self, error: UserError) -> None:
         """Let an error that was found in this query say where it stands in the user's texts."""
-        if error.span is not None and self.views:
-            is_known = self.woven.text == self.query
-            error.place = self.woven.place(error.span) if is_known else None
+        if error.span is None or self.query == self.written:
+            return
+        place = self.woven.place(error.span) if self.woven.text == self.query else None
+        is_own = self.written is None or self.woven.pieces[0].source == self.written
+        # In a text that was rewritten lines and columns mean nothing to the user.
+        error.place = place if is_own else (error.place or "").partition(": ")[2] or None
 
 
 def inline_views(query: str, find: FindView, columns_of: ColumnsOf) -> Inlined:

@@ -37,7 +37,7 @@ class Folds:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """What is refused inside is refused at the first call that has no order, if there is one."""
+        """What is refused inside is refused at the first call that has no order, if any."""
         with at(self.unordered[0]) if self.unordered else nullcontext():
             yield
 
