@@ -39,6 +39,12 @@ def _as_name(token: Token) -> Token:
     return Token(TokenType.VAR, token.text, **places)
 
 
+def _variant_key(part: exp.JSONPathPart) -> str:
+    if isinstance(part, exp.JSONPathSubscript):
+        return f"[{part.this}]"
+    return f"['{part.name}']" if "'" not in part.name else f'["{part.name}"]'
+
+
 class SparkSql(Spark):
     """A doubled quote inside a string is a quote: 'it''s', not two strings put together."""
 
@@ -66,6 +72,18 @@ class SparkSql(Spark):
             pairs = zip(raw_tokens, [*raw_tokens[1:], None], strict=True)
             tokens = [_as_name(t) if _is_function(t, after) else t for t, after in pairs]
             return list(super().parse(tokens, sql))
+
+        # v:a.b reads a part of a VARIANT.
+        COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
+
+        def _build_json_extract(
+            self, this: exp.Expr | None, path_parts: list[exp.JSONPathPart]
+        ) -> tuple[exp.Expr | None, list[exp.JSONPathPart]]:
+            keys = path_parts[1:]
+            if keys:
+                path = exp.Literal.string("$" + "".join(map(_variant_key, keys)))
+                this = exp.Anonymous(this="VARIANT_GET", expressions=[this, path])
+            return this, path_parts[:1]
 
         def _parse_pivot_aggregation(self) -> exp.Expr | None:
             # Not only a call: Spark takes any expression over aggregates.

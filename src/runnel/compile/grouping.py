@@ -218,9 +218,9 @@ def _calls(builder: Builder, group: _Group, arguments: tuple[Column, ...]) -> tu
         Call(function, chosen, builder.fresh(type_), text, fold)
         for (function, chosen, text, fold), type_ in zip(made, types, strict=True)
     )
-    for call, places in zip(calls, group.places, strict=True):
+    for call, nodes in zip(calls, group.places, strict=True):
         if is_inexact(call):
-            builder.folds.note(call, places)
+            builder.folds.note(call, nodes)
     return calls
 
 

@@ -60,7 +60,7 @@ _FOLDS = {
     "kurtosis": (_CURVE, "__f.m2 <> 0D", "__f.n * __f.m4 / (__f.m2 * __f.m2) - 3D"),
     "covar_pop": (_PAIRS, "__f.n > 0D", "__f.ck / __f.n"),
     "covar_samp": (_PAIRS, "__f.n > 1D", "__f.ck / (__f.n - 1D)"),
-    "corr": (_PAIRS, "__f.xx * __f.yy <> 0D", _CORRELATED),
+    "corr": (_PAIRS, "__f.n > 1D", _CORRELATED),
     "regr_avgx": (_PAIRS, "__f.n > 0D", "__f.ax"),
     "regr_avgy": (_PAIRS, "__f.n > 0D", "__f.ay"),
     "regr_sxx": (_PAIRS, "__f.n > 0D", "__f.xx"),
@@ -134,7 +134,7 @@ def _pair(values: list[exp.Expr], condition: exp.Expr | None) -> exp.Expr:
         exp.PropertyEQ(this=exp.to_identifier(name), expression=value.copy())
         for name, value in zip("yx", values, strict=True)
     ]
-    present = [value.is_(exp.null()).not_() for value in values]
+    present: list[exp.Expr] = [value.is_(exp.null()).not_() for value in values]
     if condition is not None:
         present.append(condition.copy())
     return exp.case().when(exp.and_(*present), exp.Struct(expressions=fields))

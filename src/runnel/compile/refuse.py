@@ -11,11 +11,12 @@ from runnel.errors import InvalidQuery
 
 NON_DETERMINISTIC = frozenset(
     "rand randn random uuid shuffle randstr uniform monotonically_increasing_id spark_partition_id "
-    "input_file_name input_file_block_start input_file_block_length".split()
+    "input_file_name input_file_block_start input_file_block_length "
+    "java_method reflect try_reflect".split()
 )
 SESSION_DEPENDENT = frozenset(
     "current_time current_timezone current_user user session_user current_catalog current_database "
-    "current_schema version".split()
+    "current_path current_schema version".split()
 )
 # DATE 'today' is not CAST('today' AS DATE), and no two days the same.
 _SPECIAL_DATES = frozenset("now today yesterday tomorrow epoch".split())
@@ -74,6 +75,12 @@ def _is_arbitrary(node: exp.Expr) -> bool:
 
 def _refuse_function(node: exp.Expr) -> None:
     names = _function_names(node)
+    if "aes_encrypt" in names and _has_random_start(node):
+        raise InvalidQuery(
+            "aes_encrypt() is not deterministic",
+            detail="without an initialisation vector it takes a random one for each row",
+            hint="give it one as the fifth argument, or encrypt when the source rows are written",
+        )
     if names & NON_DETERMINISTIC:
         raise InvalidQuery(
             f"{min(names & NON_DETERMINISTIC)}() is not deterministic",
@@ -87,6 +94,12 @@ def _refuse_function(node: exp.Expr) -> None:
             hint="write the value into the query; for the time there are current_timestamp(), "
             "current_date() and localtimestamp(), which give the data timestamp of the refresh",
         )
+
+
+def _has_random_start(node: exp.Expr) -> bool:
+    arguments = node.expressions
+    mode = arguments[2].name.upper() if len(arguments) > 2 else "GCM"
+    return len(arguments) < 5 and mode != "ECB"
 
 
 def _refuse_special_date(node: exp.Expr) -> None:

@@ -17,7 +17,14 @@ from runnel.compile.parse import parse
 from runnel.compile.places import at, point
 from runnel.errors import InvalidQuery, UserError
 
-_SIGNS = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.EQ: "=", exp.NEQ: "<>"}
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+}
 _DECIDING = (exp.Where, exp.Having, exp.Qualify)
 
 
