@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
@@ -31,30 +32,43 @@ _DECIDING = (exp.Where, exp.Having, exp.Qualify)
 def without_quantifiers(query: str) -> str:
     """The query without ANY, SOME and ALL over subqueries; the same text when it has none."""
     tree = parse(query)
-    found = [n for n in tree.find_all(exp.Any, exp.All) if _is_quantified(n)]
     try:
-        for node in reversed(found):
-            with at(node):
-                _rewrite(node)
+        return tree.sql(SparkSql) if rewrite_quantifiers(tree, SparkSql) else query
     except UserError as error:
         point(error, query)
         raise
-    return tree.sql(SparkSql) if found else query
 
 
-def _is_quantified(node: exp.Expr) -> bool:
-    is_over_query = isinstance(node.this, exp.Query)
-    return is_over_query and isinstance(node.parent, exp.Predicate) and node.arg_key == "expression"
+def rewrite_quantifiers(tree: exp.Query, dialect: type[Dialect]) -> bool:
+    """Change the tree; whether there was anything to change."""
+    found = [node for node in tree.walk() if _quantified(node) is not None]
+    for node in reversed(found):
+        with at(node):
+            _rewrite(node, dialect)
+    return bool(found)
 
 
-def _rewrite(node: exp.Expr) -> None:
-    comparison = node.parent
+def _quantified(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """The subquery that a value is compared with, and whether with all of its rows."""
+    if not isinstance(node.parent, exp.Predicate) or node.arg_key != "expression":
+        return None
+    inner, word = node.this, node.key
+    if isinstance(node, exp.Anonymous):
+        inner, word = next(iter(node.expressions), None), node.name.lower()
+    if word not in ("any", "some", "all") or not isinstance(inner, exp.Query):
+        return None
+    return inner.unnest(), word == "all"
+
+
+def _rewrite(node: exp.Expr, dialect: type[Dialect]) -> None:
+    comparison, found = node.parent, _quantified(node)
     assert comparison is not None
-    is_all, query = isinstance(node, exp.All), node.this.unnest()
-    negated, equal = (exp.NEQ, exp.EQ) if is_all else (exp.EQ, exp.NEQ)
-    if isinstance(comparison, negated):
-        member = exp.In(this=comparison.this.copy(), query=exp.Subquery(this=query.copy()))
-        comparison.replace(exp.Paren(this=exp.Not(this=member)) if is_all else member)
+    assert found is not None
+    query, is_all = found
+    member, other = (exp.NEQ, exp.EQ) if is_all else (exp.EQ, exp.NEQ)
+    if isinstance(comparison, member):
+        inside = exp.In(this=comparison.this.copy(), query=exp.Subquery(this=query.copy()))
+        comparison.replace(exp.Paren(this=exp.Not(this=inside)) if is_all else inside)
         return
     sign = _SIGNS.get(type(comparison))
     if sign is None or isinstance(comparison.this, exp.Tuple):
@@ -62,12 +76,12 @@ def _rewrite(node: exp.Expr) -> None:
             f"{'ALL' if is_all else 'ANY'} over a subquery in this comparison",
             hint="compare single values by = <> < <= > or >=, or write it with EXISTS",
         )
-    least = (sign in (">", ">=") and not is_all) or (sign in ("<", "<=") and is_all)
-    bounds = ("MIN", "MAX") if isinstance(comparison, equal) else ("MIN" if least else "MAX",)
+    bound = "MIN" if (sign in (">", ">=")) is not is_all else "MAX"
+    bounds = ("MIN", "MAX") if isinstance(comparison, other) else (bound,)
     both = " AND " if is_all else " OR "
     tests = both.join(f"__x {sign} (SELECT {b}(__y) FROM __s AS __q(__y))" for b in bounds)
     text = (_all if is_all else _any)(f"({tests})", _is_deciding(comparison))
-    comparison.replace(_filled(text, comparison.this, query))
+    comparison.replace(_filled(sqlglot.parse_one(text, dialect=dialect), comparison.this, query))
 
 
 def _any(test: str, is_deciding: bool) -> str:
@@ -101,8 +115,8 @@ def _is_deciding(node: exp.Expr) -> bool:
     return isinstance(inside, _DECIDING)
 
 
-def _filled(text: str, value: exp.Expr, query: exp.Expr) -> exp.Expr:
-    """The text with the value for __x and the subquery for __s."""
+def _filled(template: exp.Expr, value: exp.Expr, query: exp.Expr) -> exp.Expr:
+    """The template with the value for __x and the subquery for __s."""
 
     def fill(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name == "__x":
@@ -111,4 +125,4 @@ def _filled(text: str, value: exp.Expr, query: exp.Expr) -> exp.Expr:
             return exp.Subquery(this=query.copy(), alias=node.args["alias"].copy())
         return node
 
-    return sqlglot.parse_one(text, dialect=SparkSql).transform(fill)
+    return template.transform(fill)
