@@ -32,7 +32,9 @@ def adapt_aggregate(node: exp.Expression) -> exp.Expression | None:
             parts = [node.this, *node.expressions]
             present = exp.and_(*(p.copy().is_(exp.null()).not_() for p in parts))
             return exp.Count(this=exp.case().when(present, _number(1)))
-        case exp.Any() if not isinstance(node.parent, (exp.Like, exp.ILike)):
+        case exp.Any() if not isinstance(node.parent, (exp.Like, exp.ILike)) and not isinstance(
+            node.this, exp.Query
+        ):
             return exp.LogicalOr(this=node.this)
         case exp.Mode() if node.args.get("deterministic"):
             order = exp.Order(this=node.this, expressions=[exp.Ordered(this=node.this.copy())])
