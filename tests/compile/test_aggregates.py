@@ -158,7 +158,7 @@ def test_kept_by_counts_sums_and_extremes(name: str) -> None:
     assert _call(_BELOW.format(_query(name))) is not None
 
 
-@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.AT_ROOT))
+@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.IN_ORDER, Way.AT_ROOT))
 def test_recomputed_as_it_was_written(name: str) -> None:
     call = _call(_query(name))
     assert call is not None
@@ -176,11 +176,12 @@ def _holes(text: str) -> str:
     return re.sub(r"\b[gisb]\b", "?", text)
 
 
-@pytest.mark.parametrize("name", _of(Way.RECOMPUTED))
+@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.IN_ORDER))
 def test_recomputed_below_another_operator(name: str) -> None:
     call = _call(_BELOW.format(_query(name)))
     assert call is not None
     assert not is_inexact(call)
+    assert call.is_in_order == (WAYS[name] is Way.IN_ORDER)
 
 
 @pytest.mark.parametrize("name", _of(Way.AT_ROOT))

@@ -72,22 +72,6 @@ def test_different_texts_of_one_number_are_one_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "hint"),
-    [
-        ("a = ANY (SELECT u.a FROM u)", "x IN (SELECT ...)"),
-        ("a = SOME (SELECT u.a FROM u)", "x IN (SELECT ...)"),
-        ("a <> ALL (SELECT u.a FROM u)", "x NOT IN (SELECT ...)"),
-        ("a > ANY (SELECT u.a FROM u)", "EXISTS (SELECT 1"),
-        ("a <= ALL (SELECT u.a FROM u)", "NOT EXISTS (SELECT 1"),
-    ],
-)
-def test_any_and_all_are_refused_with_what_to_write_instead(test: str, hint: str) -> None:
-    with pytest.raises(InvalidQuery, match="over a subquery") as caught:
-        _tree(f"SELECT a FROM t WHERE {test}")
-    assert hint in str(caught.value.hint)
-
-
-@pytest.mark.parametrize(
     "test",
     [
         "EXISTS (SELECT 1 FROM u WHERE t.a > u.a)",

@@ -32,7 +32,9 @@ def adapt_aggregate(node: exp.Expression) -> exp.Expression | None:
             parts = [node.this, *node.expressions]
             present = exp.and_(*(p.copy().is_(exp.null()).not_() for p in parts))
             return exp.Count(this=exp.case().when(present, _number(1)))
-        case exp.Any() if not isinstance(node.parent, (exp.Like, exp.ILike)):
+        case exp.Any() if not isinstance(node.parent, (exp.Like, exp.ILike)) and not isinstance(
+            node.this, exp.Query
+        ):
             return exp.LogicalOr(this=node.this)
         case exp.Mode() if node.args.get("deterministic"):
             order = exp.Order(this=node.this, expressions=[exp.Ordered(this=node.this.copy())])
@@ -43,6 +45,8 @@ def adapt_aggregate(node: exp.Expression) -> exp.Expression | None:
         case exp.Anonymous() if node.name.lower() in _SAME_BUT_NAME:
             name = _SAME_BUT_NAME[node.name.lower()]
             return exp.Anonymous(this=name, expressions=node.expressions)
+        case exp.Reduce() if node.args.get("finish"):
+            return _finished(node)
         case exp.Group():
             _adapt_group(node)
     return None
@@ -66,6 +70,13 @@ def _collected(node: exp.Expression, condition: exp.Expression | None) -> exp.Ex
     where = exp.and_(present, condition) if condition is not None else present
     found = exp.Filter(this=call, expression=exp.Where(this=where))
     return exp.func("COALESCE", found, exp.Array())
+
+
+def _finished(node: exp.Reduce) -> exp.Expression:
+    """A fold has no last step in DuckDB: it is a list of one, transformed."""
+    fold = exp.Reduce(this=node.this, initial=node.args["initial"], merge=node.args["merge"])
+    found = exp.Transform(this=exp.Array(expressions=[fold]), expression=node.args["finish"])
+    return exp.Anonymous(this="LIST_EXTRACT", expressions=[found, _number(1)])
 
 
 def _within_group(node: exp.WithinGroup) -> exp.Expression | None:

@@ -13,6 +13,7 @@ from kit.duck import DuckQuery, DuckSources, Moment, Table, Weighted, oracle, or
 from kit.step import Change, TableSpec
 from kit.typer import RuleTyper
 from runnel.compile.pipeline import compile_query
+from runnel.compile.rewrites.quantified import without_quantifiers
 
 
 class DuckBackend:
@@ -39,7 +40,9 @@ class DuckBackend:
 
     def create_stream_table(self, query: str) -> None:
         self.tables = [Table(s.name, s.columns, s.kind) for s in self.specs.values()]
-        compiled = compile_query(query, [t.schema for t in self.tables], RuleTyper())
+        # DuckDB runs ANY and ALL itself.
+        text = without_quantifiers(query)
+        compiled = compile_query(text, [t.schema for t in self.tables], RuleTyper())
         self.sources = DuckSources(self.con, self.tables)
         self.query = DuckQuery(self.sources, compiled, self.translate, with_tables=True)
         self.oracle_sql = oracle_text(compiled.text or query, self.tables)

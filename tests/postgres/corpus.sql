@@ -271,6 +271,8 @@ SELECT id, NULL AS x FROM t UNION ALL SELECT id, qty FROM u;
 SELECT id, lag(id, 1, 0.5) OVER (ORDER BY id) AS l FROM t;
 SELECT DISTINCT lower(name) AS l FROM t ORDER BY l DESC LIMIT 3;
 SELECT id FROM t WHERE id = ANY (SELECT t_id FROM u) OR small <> ALL (SELECT qty FROM u WHERE qty > 2);
+SELECT id FROM t WHERE id > ALL (SELECT qty FROM u WHERE u.t_id = t.id) AND id < SOME (SELECT t_id FROM u);
+SELECT id, small > ANY (SELECT qty FROM u) AS a, small <= ALL (SELECT qty FROM u) AS b, id <> ANY (SELECT qty FROM u WHERE u.t_id = t.id) AS c, NOT id = ALL (SELECT t_id FROM u WHERE qty > 100) AS d FROM t;
 
 -- topic: traps
 SELECT id, price * price * price * price AS p4, (price + 0.001) * (price - 0.001) AS d FROM t;

@@ -82,8 +82,8 @@ SELECT id FROM t WHERE day = '31/12/2024';
 SELECT m FROM t, generate_series(t.at, timestamp '2024-12-31', interval '1 month') AS m;
 -- refuse: GROUPS or EXCLUDE
 SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) FROM t;
--- refuse: > ALL of a subquery
-SELECT id FROM t WHERE id > ALL (SELECT qty FROM u);
+-- refuse: over a subquery in this comparison
+SELECT id FROM t WHERE (id, small) > ALL (SELECT qty, qty FROM u);
 -- refuse: ARRAY(SELECT ...)
 SELECT ARRAY(SELECT qty FROM u) FROM t;
 -- refuse: COLLATE en_US

@@ -175,13 +175,19 @@ class Call:
     """One aggregate function over input columns.
 
     NULL arguments never count, unless it has a `text`: then that is the whole expression, and
-    `arguments` are the columns it reads.
+    `arguments` are the columns it reads. `in_order` is set where the last digits of the value
+    depend on the order of the rows: the same in an order of its own.
     """
 
     function: str
     arguments: tuple[Column, ...]
     output: Column
     text: Scalar | None = None
+    in_order: Scalar | None = None
+
+    @property
+    def is_in_order(self) -> bool:
+        return self.in_order is not None and self.text == self.in_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,6 @@ def label(node: Node) -> str:
 
 
 def _call(call: Call) -> str:
-    if call.text is not None:
+    if call.text is not None and not call.is_in_order:
         return str(call.text)
     return f"{call.function}({', '.join(a.name for a in call.arguments)})"

@@ -11,6 +11,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from runnel.compile.dialect import SparkSql
+from runnel.compile.in_order import folded
 from runnel.compile.lifting import with_arguments
 from runnel.compile.scalars import mark, marked
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -22,6 +23,7 @@ class Way(StrEnum):
     COUNTS = "counts and exact sums"
     EXTREME = "the extreme, recomputed when it is lost"
     RECOMPUTED = "touched groups recomputed"
+    IN_ORDER = "touched groups recomputed; below another operator in the order of the values"
     AT_ROOT = "touched groups recomputed, at the top of the query only"
     GROUPING = "a constant of each grouping set"
     REFUSED = "FULL only"
@@ -35,10 +37,10 @@ _NAMES = {
     "bitmap_construct_agg bitmap_or_agg collect_list collect_set count_min_sketch listagg max_by "
     "median min_by mode percentile percentile_cont percentile_disc schema_of_variant_agg "
     "string_agg try_avg try_sum",
-    Way.AT_ROOT: "approx_percentile corr covar_pop covar_samp histogram_numeric kurtosis "
-    "percentile_approx regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
-    "regr_syy skewness std stddev stddev_pop stddev_samp var_pop var_samp variance vector_avg "
-    "vector_sum",
+    Way.IN_ORDER: "corr covar_pop covar_samp kurtosis regr_avgx regr_avgy regr_intercept regr_r2 "
+    "regr_slope regr_sxx regr_sxy regr_syy skewness std stddev stddev_pop stddev_samp var_pop "
+    "var_samp variance",
+    Way.AT_ROOT: "approx_percentile histogram_numeric percentile_approx vector_avg vector_sum",
     Way.GROUPING: "grouping grouping_id",
     Way.REFUSED: "approx_top_k approx_top_k_accumulate approx_top_k_combine hll_sketch_agg "
     "hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float "
@@ -64,11 +66,15 @@ _WITHIN = (*AROUND, *_SORTS, exp.Where, exp.Order, exp.Ordered, exp.Distinct)
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """A function and its arguments; an opaque one's `text` has the mark `argN` for the Nth."""
+    """A function and its arguments; an opaque one's `text` has the mark `argN` for the Nth.
+
+    `in_order` is written likewise: the value computed in one order of the rows, if it can be.
+    """
 
     function: str
     arguments: tuple[exp.Expr, ...]
     text: exp.Expr | None = None
+    in_order: exp.Expr | None = None
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -116,6 +122,16 @@ def call_form(node: exp.Expr) -> CallForm:
     return _opaque(name, node)
 
 
+def in_order(node: exp.Expr) -> exp.Expr | None:
+    """A call as a fold over its sorted values; None for a function that has no such form."""
+    chain = _chain(node)
+    function, around = chain[-1], chain[:-1]
+    if len(around) > 1 or any(not isinstance(n, exp.Filter) for n in around):
+        return None
+    condition = around[0].expression.this if around else None
+    return folded(spark_name(function), *_arguments(function), condition)
+
+
 def _refuse(name: str) -> None:
     way = WAYS.get(name, Way.REFUSED)
     if way in (Way.REFUSED, Way.INVALID):
@@ -156,7 +172,8 @@ def _known(name: str, function: exp.Expr, condition: exp.Expr | None) -> CallFor
     if known in ("min", "max"):
         is_distinct = False
     known, arguments = _simplify_count(f"{known}{'_distinct' * is_distinct}", arguments, condition)
-    return CallForm(known, tuple(arguments))
+    fold = folded(known.removesuffix("_distinct"), [mark("arg0")], is_distinct, None)
+    return CallForm(known, tuple(arguments), in_order=fold)
 
 
 def _arguments(function: exp.Expr) -> tuple[list[exp.Expr], bool]:
@@ -195,4 +212,4 @@ def _opaque(name: str, node: exp.Expr) -> CallForm:
         return mark(f"arg{arguments.index(inner)}")
 
     text = bind(node.copy())
-    return CallForm(name, tuple(arguments), text)
+    return CallForm(name, tuple(arguments), text, in_order(text))

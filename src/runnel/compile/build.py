@@ -20,6 +20,7 @@ from runnel.compile.places import at
 from runnel.compile.program import weight_of
 from runnel.compile.recursion import OwnRows, Visible, build_recursive, refers_to_itself
 from runnel.compile.relation import Relation, column_aliases
+from runnel.compile.rewrites.ordered_folds import Folds
 from runnel.compile.rewrites.ties import Ties
 from runnel.compile.scope import Entry, Scope
 from runnel.compile.select import build_select
@@ -63,6 +64,7 @@ class Builder:
     typer: Typer
     numbers: count[int] = field(default_factory=count)
     ties: Ties = field(default_factory=Ties)
+    folds: Folds = field(default_factory=Folds)
     known: dict[str, Column] = field(default_factory=dict)
     outer: Scope | None = None
     ctes: dict[Cte, Relation] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
 # Not written as they were read: another result type, a lost argument, other last digits.
@@ -27,6 +27,22 @@ def max_recursion_level(cte: exp.CTE) -> int | None:
     """The n of MAX RECURSION LEVEL n, if the CTE has one."""
     level = cte.args["alias"].meta.get(_LEVEL)
     return int(level) if level is not None else None
+
+
+def _is_function(token: Token, after: Token | None) -> bool:
+    is_window = token.token_type is TokenType.WINDOW
+    return is_window and after is not None and after.token_type is TokenType.L_PAREN
+
+
+def _as_name(token: Token) -> Token:
+    places = {name: getattr(token, name) for name in ("line", "col", "start", "end", "comments")}
+    return Token(TokenType.VAR, token.text, **places)
+
+
+def _variant_key(part: exp.JSONPathPart) -> str:
+    if isinstance(part, exp.JSONPathSubscript):
+        return f"[{part.this}]"
+    return f"['{part.name}']" if "'" not in part.name else f'["{part.name}"]'
 
 
 class SparkSql(Spark):
@@ -50,6 +66,24 @@ class SparkSql(Spark):
             for token, parse in SparkParser.RANGE_PARSERS.items()
             if token is not TokenType.FOR
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            # The clause has a name after it: WINDOW w AS (...).
+            pairs = zip(raw_tokens, [*raw_tokens[1:], None], strict=True)
+            tokens = [_as_name(t) if _is_function(t, after) else t for t, after in pairs]
+            return list(super().parse(tokens, sql))
+
+        # v:a.b reads a part of a VARIANT.
+        COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
+
+        def _build_json_extract(
+            self, this: exp.Expr | None, path_parts: list[exp.JSONPathPart]
+        ) -> tuple[exp.Expr | None, list[exp.JSONPathPart]]:
+            keys = path_parts[1:]
+            if keys:
+                path = exp.Literal.string("$" + "".join(map(_variant_key, keys)))
+                this = exp.Anonymous(this="VARIANT_GET", expressions=[this, path])
+            return this, path_parts[:1]
 
         def _parse_pivot_aggregation(self) -> exp.Expr | None:
             # Not only a call: Spark takes any expression over aggregates.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runnel.algebra.describing import Names, describe, is_renaming, names_in
 from runnel.algebra.nodes import (
     Aggregate,
     Filter,
@@ -23,7 +24,6 @@ from runnel.algebra.nodes import (
     Window,
     walk,
 )
-from runnel.algebra.printing import label
 from runnel.compile.differentiate.state import Kind, state_of
 from runnel.compile.differentiate.worlds import asks_for_partners
 from runnel.compile.root import Root
@@ -33,18 +33,22 @@ _EVERY_ROW = "every change evaluates all of its rows again"
 
 def explained_tree(tree: Node, root: Root) -> str:
     """One line for each operator, with its law."""
-    return "\n".join(_lines(tree, root, 0))
+    return "\n".join(_lines(tree, root, names_in(tree), 0))
 
 
 def costly(tree: Node, root: Root) -> tuple[str, ...]:
     """Operators whose refresh does not cost in proportion to the change, and why."""
-    return tuple(f"{label(node)}: {why}" for node in walk(tree) if (why := _why(node, root)))
+    names = names_in(tree)
+    found = ((describe(node, names), _why(node, root)) for node in walk(tree))
+    return tuple(dict.fromkeys(f"{operator}: {why}" for operator, why in found if why))
 
 
-def _lines(node: Node, root: Root, depth: int) -> Iterator[str]:
-    yield f"{'  ' * depth}{label(node)} -- {_law(node, root)}"
+def _lines(node: Node, root: Root, names: Names, depth: int) -> Iterator[str]:
+    if not is_renaming(node):
+        yield f"{'  ' * depth}{describe(node, names)} -- {_law(node, root)}"
+        depth += 1
     for child in node.inputs:
-        yield from _lines(child, root, depth + 1)
+        yield from _lines(child, root, names, depth)
 
 
 def _law(node: Node, root: Root) -> str:
@@ -77,11 +81,14 @@ def _law(node: Node, root: Root) -> str:
 
 
 def _aggregate_law(node: Aggregate, root: Root) -> str:
+    in_order = "; floating point in the order of its values" * any(
+        c.is_in_order for c in node.calls
+    )
     if not _is_stored(node, root):
-        return "touched groups, before and after"
+        return f"touched groups, before and after{in_order}"
     kinds = {column.kind for column in state_of(node).columns}
     if Kind.VALUE in kinds:
-        return "touched groups recomputed"
+        return f"touched groups recomputed{in_order}"
     if Kind.EXTREME in kinds:
         return "stored state plus the change; a group that loses its extreme is recomputed"
     return "stored state plus the change"

@@ -11,6 +11,7 @@ from sqlglot import exp
 from runnel.algebra.nodes import Aggregate, Call, Node
 from runnel.algebra.scalar import Scalar
 from runnel.compile.aggregates import AROUND, call_form, is_aggregate
+from runnel.compile.differentiate.state import is_inexact
 from runnel.compile.grouping_sets import KeySets, expand, grouping_value, key_sets
 from runnel.compile.lifting import fill, is_slot, with_arguments
 from runnel.compile.places import at
@@ -121,13 +122,18 @@ def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
             )
 
 
+_CallParts = tuple[str, tuple[int, ...], exp.Expr | None, exp.Expr | None]
+"""Function, places of its arguments, and the two texts of a `CallForm`."""
+
+
 @dataclass
 class _Group:
     """Collects keys and calls; `rewrite` replaces them in an expression by numbered slots."""
 
     keys: list[exp.Expr]
     own: frozenset[str]
-    calls: list[tuple[str, tuple[int, ...], exp.Expr | None]] = field(default_factory=list)
+    calls: list[_CallParts] = field(default_factory=list)
+    places: list[list[exp.Expr]] = field(default_factory=list)
     arguments: list[exp.Expr] = field(default_factory=list)
     nodes: list[exp.Expr] = field(default_factory=list)
     groupings: dict[str, exp.Expr] = field(default_factory=dict)
@@ -178,10 +184,13 @@ class _Group:
                     f"the aggregate function {form.function}() over columns of the outer query",
                     hint="compute it in a subquery in FROM of the outer query",
                 )
-        call = (form.function, tuple(self._argument(a) for a in form.arguments), form.text)
+        arguments = tuple(self._argument(a) for a in form.arguments)
+        call = (form.function, arguments, form.text, form.in_order)
         if call not in self.calls:
             self.calls.append(call)
             self.nodes.append(node)
+            self.places.append([])
+        self.places[self.calls.index(call)].append(node)
         return self.calls.index(call)
 
     def _argument(self, node: exp.Expr) -> int:
@@ -191,24 +200,28 @@ class _Group:
 
 
 def _calls(builder: Builder, group: _Group, arguments: tuple[Column, ...]) -> tuple[Call, ...]:
-    chosen = [tuple(arguments[p] for p in places) for _, places, _ in group.calls]
-    texts = [_opaque(text, args) for (_, _, text), args in zip(group.calls, chosen, strict=True)]
+    made = []
+    for function, places, text, fold in group.calls:
+        chosen = tuple(arguments[place] for place in places)
+        made.append((function, chosen, _opaque(text, chosen), _opaque(fold, chosen)))
     asked = [
-        text.render() if text is not None else _spark_text(function, args)
-        for (function, _, _), args, text in zip(group.calls, chosen, texts, strict=True)
+        text.render() if text is not None else _spark_text(function, chosen)
+        for function, chosen, text, _ in made
     ]
     types = builder.typer.types(arguments, asked) if asked else ()
-    for (function, _, _), type_ in zip(group.calls, types, strict=True):
+    for (function, _, _, _), type_ in zip(made, types, strict=True):
         if not is_comparable(type_):
             raise NotDifferentiable(
                 f"{function}() of a {type_}", hint="aggregate to_json() of it instead"
             )
-    return tuple(
-        Call(function, args, builder.fresh(type_), text)
-        for (function, _, _), args, type_, text in zip(
-            group.calls, chosen, types, texts, strict=True
-        )
+    calls = tuple(
+        Call(function, chosen, builder.fresh(type_), text, fold)
+        for (function, chosen, text, fold), type_ in zip(made, types, strict=True)
     )
+    for call, nodes in zip(calls, group.places, strict=True):
+        if is_inexact(call):
+            builder.folds.note(call, nodes)
+    return calls
 
 
 def _opaque(text: exp.Expr | None, arguments: tuple[Column, ...]) -> Scalar | None:

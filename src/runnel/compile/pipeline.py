@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sqlglot import exp
+
 from runnel.algebra.nodes import Aggregate, Fixpoint, Node, Scan, walk
 from runnel.compile.build import Builder, SourceSchema
 from runnel.compile.differentiate import laws
@@ -27,7 +29,9 @@ from runnel.compile.refuse import refuse
 from runnel.compile.rewrites.determinism import make_deterministic, written
 from runnel.compile.rewrites.fix_time import refuse_time
 from runnel.compile.rewrites.named_windows import expand_named_windows
+from runnel.compile.rewrites.ordered_folds import needs_order, number_calls, put_in_order
 from runnel.compile.rewrites.ties import number_places
+from runnel.compile.rewrites.time_windows import expand_time_windows
 from runnel.compile.root import Root, root_of
 from runnel.compile.simplify import simplify
 from runnel.compile.typing import Typer
@@ -105,19 +109,30 @@ def compile_query(
     Raises InvalidQuery when no mode can keep it, NotDifferentiable when only FULL can.
     """
     parsed = parse(query)
-    refuse(parsed)
+    refuse(query, parsed)
+    try:
+        return _compile(parsed, sources, typer, names, is_instant)
+    except UserError as error:
+        point(error, query)
+        raise
+
+
+def _compile(
+    parsed: exp.Query,
+    sources: Sequence[SourceSchema],
+    typer: Typer,
+    names: Sequence[str] | None,
+    is_instant: bool,
+) -> CompiledQuery:
     if not is_instant:
         refuse_time(parsed)
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
-    syntax = expand_named_windows(syntax)
+    syntax = expand_time_windows(expand_named_windows(syntax))
     number_places(syntax)
+    number_calls(syntax)
     builder = Builder({s.key: s for s in sources}, typer)
-    try:
-        relation = builder.query(syntax, {})
-    except UserError as error:
-        point(error, query)
-        raise
+    relation = builder.query(syntax, {})
     tree = relation.node
     if free_columns(tree):
         raise NotDifferentiable("a reference to an outer query that no row gives")
@@ -127,11 +142,16 @@ def compile_query(
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
     tree, shared = share_parts(tree, [r.node for r in builder.ctes.values()], _normalize)
     completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
+    root = root_of(tree, outputs, called)
+    if needs_order(tree, root.stored_node):
+        tree, shared = put_in_order(tree), tuple(map(put_in_order, shared))
+        root = root_of(tree, outputs, called)
+        completed = builder.folds.written(completed or syntax)
     text = written(completed) if completed is not None else None
-    kinds = {s.key: s.kind for s in sources}
-    compiled = CompiledQuery(tree, root_of(tree, outputs, called), kinds, text, shared)
+    compiled = CompiledQuery(tree, root, {s.key: s.kind for s in sources}, text, shared)
     # Compiling the change of every source finds what cannot be kept before anything is created.
-    compiled.program(frozenset(compiled.kinds))
+    with builder.folds.blamed():
+        compiled.program(frozenset(compiled.kinds))
     return compiled
 
 

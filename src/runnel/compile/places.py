@@ -29,16 +29,23 @@ def point(error: UserError, query: str) -> None:
         return
     # The parser counts from the first character that is not blank.
     blank = len(query) - len(query.lstrip())
-    start, end = _widened(query, *(blank + position for position in error.span))
+    error.place = described(query, blank + error.span[0], blank + error.span[1])
+
+
+def described(query: str, start: int, end: int) -> str:
+    """Line, column and text of what stands between two characters."""
+    start, end = _widened(query, start, end)
     before = query[:start]
     line, column = before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
     found = " ".join(query[start : end + 1].split())
     shown = found if len(found) <= _LONGEST else f"{found[: _LONGEST - 3]}..."
-    error.place = f"line {line}, column {column}: {shown}"
+    return f"line {line}, column {column}: {shown}"
 
 
 def _widened(query: str, start: int, end: int) -> tuple[int, int]:
     """The span with its parentheses closed, and the function's name before the first of them."""
+    if query[end + 1 : end + 2] == "(":
+        end += 1  # a function, of which the name is known
     depth = lowest = 0
     for character in query[start : end + 1]:
         depth += (character == "(") - (character == ")")

@@ -5,48 +5,59 @@ from __future__ import annotations
 from sqlglot import exp
 
 from runnel.compile.lifting import is_any_row
+from runnel.compile.parse import parse
+from runnel.compile.places import at, point
 from runnel.errors import InvalidQuery
 
 NON_DETERMINISTIC = frozenset(
     "rand randn random uuid shuffle randstr uniform monotonically_increasing_id spark_partition_id "
-    "input_file_name input_file_block_start input_file_block_length".split()
+    "input_file_name input_file_block_start input_file_block_length "
+    "java_method reflect try_reflect".split()
 )
 SESSION_DEPENDENT = frozenset(
     "current_time current_timezone current_user user session_user current_catalog current_database "
-    "current_schema version".split()
+    "current_path current_schema version".split()
 )
 # DATE 'today' is not CAST('today' AS DATE), and no two days the same.
 _SPECIAL_DATES = frozenset("now today yesterday tomorrow epoch".split())
 
 
-def refuse(tree: exp.Query) -> None:
+def refuse(query: str, tree: exp.Query | None = None) -> None:
     """Raise for the first construct that makes the answer depend on more than the sources."""
-    for node in tree.walk():
-        _refuse_function(node)
-        _refuse_special_date(node)
-        if isinstance(node, exp.TableSample):
-            raise InvalidQuery(
-                "TABLESAMPLE is not deterministic",
-                hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
-            )
-        _refuse_quantified(node)
-        if _is_arbitrary(node):
-            raise InvalidQuery(
-                "LIMIT without ORDER BY is not deterministic",
-                detail="which rows it keeps would change from one refresh to the next",
-                hint="add ORDER BY over columns that decide the order, or drop LIMIT",
-            )
-        if isinstance(node, exp.Table) and node.args.get("version"):
-            raise InvalidQuery(
-                "time travel in a stream table's query",
-                detail="Runnel decides which version of each source is read",
-                hint="remove VERSION AS OF / TIMESTAMP AS OF",
-            )
-        if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
-            raise InvalidQuery(
-                f"parameter {node.sql('spark')} has no value in a stored query",
-                hint="write the value into the query",
-            )
+    try:
+        for node in (tree or parse(query)).walk():
+            with at(node):
+                _refuse(node)
+    except InvalidQuery as error:
+        point(error, query)
+        raise
+
+
+def _refuse(node: exp.Expr) -> None:
+    _refuse_function(node)
+    _refuse_special_date(node)
+    if isinstance(node, exp.TableSample):
+        raise InvalidQuery(
+            "TABLESAMPLE is not deterministic",
+            hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
+        )
+    if _is_arbitrary(node):
+        raise InvalidQuery(
+            "LIMIT without ORDER BY is not deterministic",
+            detail="which rows it keeps would change from one refresh to the next",
+            hint="add ORDER BY over columns that decide the order, or drop LIMIT",
+        )
+    if isinstance(node, exp.Table) and node.args.get("version"):
+        raise InvalidQuery(
+            "time travel in a stream table's query",
+            detail="Runnel decides which version of each source is read",
+            hint="remove VERSION AS OF / TIMESTAMP AS OF",
+        )
+    if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
+        raise InvalidQuery(
+            f"parameter {node.sql('spark')} has no value in a stored query",
+            hint="write the value into the query",
+        )
 
 
 def strange_functions(tree: exp.Query) -> frozenset[str]:
@@ -62,26 +73,14 @@ def _is_arbitrary(node: exp.Expr) -> bool:
     return bool(node.args.get("limit")) and not asked
 
 
-def _refuse_quantified(node: exp.Expr) -> None:
-    """x > ANY (SELECT ...): Spark's grammar has none of these."""
-    if not isinstance(node, (exp.Any, exp.All)) or not isinstance(node.this, exp.Query):
-        return
-    if not isinstance(node.parent, exp.Predicate):
-        return
-    is_any = isinstance(node, exp.Any)
-    if isinstance(node.parent, exp.EQ if is_any else exp.NEQ):
-        hint = f"write x {'IN' if is_any else 'NOT IN'} (SELECT ...)"
-    elif is_any:
-        hint = "write EXISTS (SELECT 1 FROM ... WHERE x > y) with your comparison in place of x > y"
-    else:
-        hint = "write NOT EXISTS (SELECT 1 FROM ... WHERE NOT coalesce(x > y, FALSE)) likewise"
-    raise InvalidQuery(
-        f"{'ANY' if is_any else 'ALL'} over a subquery", detail="Spark does not know it", hint=hint
-    )
-
-
 def _refuse_function(node: exp.Expr) -> None:
     names = _function_names(node)
+    if "aes_encrypt" in names and _has_random_start(node):
+        raise InvalidQuery(
+            "aes_encrypt() is not deterministic",
+            detail="without an initialisation vector it takes a random one for each row",
+            hint="give it one as the fifth argument, or encrypt when the source rows are written",
+        )
     if names & NON_DETERMINISTIC:
         raise InvalidQuery(
             f"{min(names & NON_DETERMINISTIC)}() is not deterministic",
@@ -95,6 +94,12 @@ def _refuse_function(node: exp.Expr) -> None:
             hint="write the value into the query; for the time there are current_timestamp(), "
             "current_date() and localtimestamp(), which give the data timestamp of the refresh",
         )
+
+
+def _has_random_start(node: exp.Expr) -> bool:
+    arguments = node.expressions
+    mode = arguments[2].name.upper() if len(arguments) > 2 else "GCM"
+    return len(arguments) < 5 and mode != "ECB"
 
 
 def _refuse_special_date(node: exp.Expr) -> None:

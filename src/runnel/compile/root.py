@@ -23,6 +23,11 @@ class Root:
     layout: Layout
     top: Top | None = None
 
+    @property
+    def stored_node(self) -> Node:
+        """The operator whose rows, or state, the trace holds."""
+        return self.top.rows.stored_node if self.top is not None else self.node
+
 
 @dataclass(frozen=True, slots=True)
 class Top:

@@ -61,19 +61,25 @@ def substitute(
     query: str, replacement: Callable[[TableReference], str | None], schema: str = "default"
 ) -> str:
     """Like redirect, by mention; one for which there is no replacement stays as it is."""
+    out = query
+    for start, end, text, alias in sorted(edits(query, replacement, schema), reverse=True):
+        out = out[:start] + text + alias + out[end:]
+    return out
+
+
+def edits(
+    query: str, replacement: Callable[[TableReference], str | None], schema: str = "default"
+) -> list[tuple[int, int, str, str]]:
+    """What is to be done for that: from where to where, the new text, and what follows it."""
     references = table_references(query, schema)
     texts = [(r, text) for r in references if (text := replacement(r)) is not None]
     names = _aliases(r.name for r in references if not r.has_alias)
     aliases = {r.name.key: names[r.name.key] for r, _ in texts if not r.has_alias}
-    edits = [
-        (r.start, r.end, text + ("" if r.has_alias else f" AS {aliases[r.name.key]}"))
+    found = [
+        (r.start, r.end, text, "" if r.has_alias else f" AS {aliases[r.name.key]}")
         for r, text in texts
     ]
-    edits += _qualifiers(query, aliases)
-    out = query
-    for start, end, text in sorted(edits, reverse=True):
-        out = out[:start] + text + out[end:]
-    return out
+    return [*found, *((*edit, "") for edit in _qualifiers(query, aliases))]
 
 
 def _aliases(names: Iterable[TableName]) -> dict[str, str]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall, identity
+from runnel.algebra.scalar import Scalar, wrap
+from runnel.compile.aggregates import spark_name
 from runnel.compile.places import at
 from runnel.compile.scalars import column_type, function_name, mark, to_scalar
 from runnel.compile.typing import is_orderable
@@ -31,6 +33,7 @@ _LIST = "array_agg"
 _EXACT = frozenset({"min", "max", "count"})
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+_UP_TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 def attach_windows(
@@ -78,8 +81,15 @@ class _Attached:
         function = to_scalar(window.this)
         if _is_open(window):
             order += self._completed(window, order, places)
+        elif self._is_inexact(window) and order:
+            return self._to_last_peer(window, partition, order)
         elif self._is_inexact(window):
-            order, frame = self._in_one_order(window)
+            order, frame = self._in_one_order()
+        return self._call(partition, function, order, frame)
+
+    def _call(
+        self, partition: tuple[str, ...], function: Scalar, order: tuple[SortKey, ...], frame: str
+    ) -> Column:
         call = self._typed(WindowCall(function, order, frame, Column("", "")), partition)
         if isinstance(self.node, Window) and self.node.partition == partition:
             self.node = Window(self.node.input, partition, (*self.node.calls, call))
@@ -116,11 +126,11 @@ class _Attached:
         return tuple(SortKey(name) for name in missing)
 
     def _spelled(self, name: str, window: exp.Window) -> exp.Expr:
-        refuse_unorderable(self.node, name, f"{window_function(window).sql('spark')} OVER (...)")
+        refuse_unorderable(self.node, name, f"{_shown(window)} OVER (...)")
         spelled = self.spell(name)
         if spelled is None:
             raise NotDifferentiable(
-                f"{window_function(window).sql('spark')} OVER (...) beside a subquery",
+                f"{_shown(window)} OVER (...) beside a subquery",
                 detail="rows that tie are ordered by the columns beside it, and that one has no "
                 "name",
                 hint="compute the subquery in a FROM subquery, or complete the ORDER BY",
@@ -136,16 +146,30 @@ class _Attached:
         types = self.builder.types_of([to_scalar(a) for a in inputs if not isinstance(a, exp.Star)])
         return any(t in ("float", "double") for t in types)
 
-    def _in_one_order(self, window: exp.Window) -> tuple[tuple[SortKey, ...], str]:
+    def _in_one_order(self) -> tuple[tuple[SortKey, ...], str]:
         """Over the whole partition: any one order of its rows gives the same digits every time."""
-        if _order(window):
+        return tuple(SortKey(n) for n in self._orderable()), _WHOLE
+
+    def _orderable(self) -> list[str]:
+        return [n for n in self.ties if is_orderable(column_type(self.node.columns, n))]
+
+    def _to_last_peer(
+        self, window: exp.Window, partition: tuple[str, ...], order: tuple[SortKey, ...]
+    ) -> Column:
+        """Up to and with the rows that tie: row by row in one order, then the last one's value."""
+        if not _is_running(window):
             raise NotDifferentiable(
-                f"{window_function(window).sql('spark')} of floating point numbers over a RANGE",
+                f"{_shown(window)} of floating point numbers with this RANGE frame",
                 detail="its last digits depend on the order of rows that tie",
                 hint="write a ROWS frame, or cast the argument to DECIMAL",
             )
-        names = [n for n in self.ties if is_orderable(column_type(self.node.columns, n))]
-        return tuple(SortKey(n) for n in names), _WHOLE
+        known = {key.column for key in order}
+        complete = (*order, *(SortKey(n) for n in self._orderable() if n not in known))
+        total = self._call(partition, to_scalar(window.this), complete, _UP_TO_HERE)
+        place = self._call(partition, Scalar.constant("ROW_NUMBER()"), complete, "")
+        peers = tuple(dict.fromkeys((*partition, *(key.column for key in order))))
+        last = wrap("LAST_VALUE(", Scalar.column(total.name), ")")
+        return self._call(peers, last, (SortKey(place.name),), _WHOLE)
 
 
 def sort_key(column: str, ordered: exp.Ordered) -> SortKey:
@@ -162,6 +186,19 @@ def refuse_unorderable(node: Node, name: str, what: str) -> None:
         )
 
 
+def _shown(window: exp.Window) -> str:
+    return f"{spark_name(window_function(window)).upper()}()"
+
+
+def _is_running(window: exp.Window) -> bool:
+    """From the partition's beginning to the rows that tie with the present one."""
+    spec = window.args.get("spec")
+    if spec is None:
+        return True
+    ends = (spec.args.get("start"), spec.args.get("end") or "CURRENT ROW")
+    return ends == ("UNBOUNDED", "CURRENT ROW") and spec.args.get("start_side") == "PRECEDING"
+
+
 def _is_open(window: exp.Window) -> bool:
     """Whether the order of rows that tie decides the value."""
     name, spec = function_name(window_function(window)), window.args.get("spec")
@@ -171,14 +208,14 @@ def _is_open(window: exp.Window) -> bool:
         return False
     if not _order(window):
         raise NotDifferentiable(
-            f"{window_function(window).sql('spark')} OVER (...) without ORDER BY",
+            f"{_shown(window)} OVER (...) without ORDER BY",
             detail="which rows come first is open",
             hint="add ORDER BY to the window",
         )
     by_place = is_list or name in _POSITIONAL
     if by_place and not is_rows and not _is_first(window, name or ""):
         raise NotDifferentiable(
-            f"{window_function(window).sql('spark')} OVER (...) with a RANGE frame",
+            f"{_shown(window)} OVER (...) with a RANGE frame",
             detail="which of the rows that tie comes first or last is open",
             hint="add ROWS BETWEEN ... to the window",
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from runnel.catalog import Source, StreamTable
@@ -15,8 +16,9 @@ from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.rewrites.fix_time import time_calls
 from runnel.compile.rewrites.inline_views import Inlined, inline_views
 from runnel.compile.rewrites.own_aggregates import own_aggregates
+from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.compile.sources import source_names
-from runnel.errors import InvalidQuery, NotDifferentiable, NotFound
+from runnel.errors import InvalidQuery, NotDifferentiable, NotFound, UserError
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import columns_of
@@ -83,10 +85,12 @@ def define(
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas, calls = found.schemas(text), time_calls(text)
-    refuse(parse(text))
+    refuse(text)
     refuse_variables(workspace.spark, text, schemas, calls)
     columns = output(spark, text, schemas)
-    if (chosen := deterministic_text(text)) is not None:
+    with pointing(inlined):
+        chosen = deterministic_text(text)
+    if chosen is not None:
         check_text(spark, chosen, schemas, columns)
     if calls:
         text = with_ties(spark, text, schemas, columns)
@@ -96,7 +100,8 @@ def define(
     try:
         strange = strange_functions(parse(text))
         check_functions(spark, strange, inlined.views, workspace.functions)
-        compiled = _compile(spark, text, schemas, columns)
+        with pointing(inlined):
+            compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:
         _refuse_recursive_union(text, refusal)
         reason = f"the query asks for the current time ({calls[0]})" if calls else refusal.primary
@@ -111,18 +116,28 @@ def define(
     return Definition(query, sources, columns, compiled, None, resolution=resolution)
 
 
+@contextmanager
+def pointing(inlined: Inlined) -> Iterator[None]:
+    """What is refused inside is shown in the user's query, or in the view that it stands in."""
+    try:
+        yield
+    except UserError as error:
+        inlined.point(error)
+        raise
+
+
 def without_views(
     spark: SparkSession, query: str, table: StreamTable | None, found: Found
 ) -> Inlined:
     """The query with its views put in; `table` is the one that has it already."""
-    refuse(parse(query))
+    refuse(query)
     inlined = inline_views(
-        query,
+        without_quantifiers(query),
         ViewFinder.of(found.workspace, table),
         lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
     )
     aggregates = {f.key for f in found.workspace.functions.values() if f.is_aggregate}
-    return replace(inlined, query=own_aggregates(inlined.query, aggregates))
+    return replace(inlined, query=own_aggregates(inlined.query, aggregates), written=query)
 
 
 def _refuse_recursive_union(query: str, refusal: NotDifferentiable) -> None:
@@ -225,7 +240,7 @@ def _compile(
             detail=error.detail,
             hint="use refresh mode FULL or AUTO, or write it in another way",
         )
-        refusal.place = error.place
+        refusal.place, refusal.span = error.place, error.span
         raise refusal from error
     _check_types(compiled, columns)
     return compiled

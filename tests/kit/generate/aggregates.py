@@ -150,8 +150,9 @@ def _distinct(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Va
 
 
 def _number(writer: Writer, form: str, columns: Sequence[Visible], *, is_root: bool) -> Value:
-    """SUM or AVG. Sums of doubles are kept at the root only."""
-    family = pick(writer.dice, (INT, DECIMAL, DOUBLE) if is_root else (INT, DECIMAL))
+    """SUM or AVG; of doubles too, which below another operator are added in the order of their values."""
+    with_doubles = is_root or writer.chance(25)
+    family = pick(writer.dice, (INT, DECIMAL, DOUBLE) if with_doubles else (INT, DECIMAL))
     chosen = column(writer.dice, columns, family)
     if chosen is None:
         return Value("COUNT(*)", INT)

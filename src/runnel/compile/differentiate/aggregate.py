@@ -124,13 +124,12 @@ def _end(column: StateColumn, weight: str) -> str:
 def _refuse_inexact(node: Aggregate) -> None:
     for call in node.calls:
         if is_inexact(call):
-            name = call.function.removesuffix("_distinct").upper()
-            is_sum = name in ("SUM", "AVG", "TRY_SUM", "TRY_AVG")
+            exact = "use percentile(), which is exact, or " * ("percentile" in call.function)
             raise NotDifferentiable(
-                f"{name} of {call.arguments[0].type if call.arguments else 'a constant'} "
+                f"{call.function.upper()} of "
+                f"{call.arguments[0].type if call.arguments else 'a constant'} "
                 "below another operator",
-                detail="its last digits depend on the order of the rows, so the old value cannot "
-                "be computed again exactly",
-                hint=f"{'cast the argument to DECIMAL, or ' if is_sum else ''}"
-                "make the aggregate its own stream table",
+                detail="its value depends on the order of the rows, so the old one cannot be "
+                "computed again exactly",
+                hint=f"{exact}make the aggregate its own stream table",
             )

@@ -152,14 +152,16 @@ def is_ordered(type_: str) -> bool:
 
 def is_inexact(call: Call) -> bool:
     """Whether the value depends on the order of its rows, so that it can't be evaluated twice."""
-    if WAYS.get(call.function) is Way.AT_ROOT:
+    if call.is_in_order:
+        return False
+    if WAYS.get(call.function) in (Way.IN_ORDER, Way.AT_ROOT):
         return True
     is_sum = call.function.removesuffix("_distinct") in ("sum", "avg", "try_sum", "try_avg")
     return is_sum and any(not _adds_exactly(a.type) for a in call.arguments)
 
 
 def _adds_exactly(type_: str) -> bool:
-    return type_ in _EXACT or decimal_parts(type_) is not None
+    return type_ in _EXACT or decimal_parts(type_) is not None or type_.startswith("interval")
 
 
 def _sum_readout(call: Call, count: str, total: str) -> Scalar:

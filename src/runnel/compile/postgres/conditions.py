@@ -50,14 +50,6 @@ def comparison(x: Expressions, node: exp.Expr) -> Value:
 
 
 def _any(x: Expressions, sign: str, left: exp.Expr, inner: exp.Expr, is_all: bool) -> Value:
-    if isinstance(inner, exp.Query):
-        if (sign, is_all) in (("=", False), ("<>", True)):
-            test = in_value(x, left, inner)
-            return Value(f"(NOT {test.sql})", BOOL) if is_all else test
-        raise refused(
-            f"{sign} {'ALL' if is_all else 'ANY'} of a subquery",
-            hint="compare with (SELECT min(...) or max(...)), or use EXISTS",
-        )
     if isinstance(inner, exp.Array) and (sign, is_all) in (("=", False), ("<>", True)):
         test = is_in(x.of(left), x.all(inner.expressions))
         return Value(f"(NOT {test.sql})", BOOL) if is_all else test
@@ -186,10 +178,6 @@ def _membership(node: exp.Expr) -> tuple[exp.Expr, exp.Expr, bool] | None:
         return (inner[0], inner[1], not inner[2]) if inner is not None else None
     if isinstance(node, exp.In) and node.args.get("query"):
         return node.this, node.args["query"], False
-    array = _any_or_all(node.expression) if isinstance(node, (exp.EQ, exp.NEQ)) else None
-    if array is not None and isinstance(array[0], exp.Query):
-        is_all = isinstance(node, exp.NEQ)
-        return (node.this, array[0], is_all) if array[1] == is_all else None
     return None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from runnel.compile.places import at
 from runnel.compile.postgres import arrays, conditions, documents, functions
 from runnel.compile.postgres.aggregates import aggregate, is_aggregate, within_group
 from runnel.compile.postgres.arithmetic import BINARY, negate
@@ -59,6 +60,10 @@ class Expressions:
 
     def of(self, node: exp.Expr) -> Value:
         """The translated expression."""
+        with at(node):
+            return self._of(node)
+
+    def _of(self, node: exp.Expr) -> Value:
         kind = type(node)
         if kind in BINARY:
             return BINARY[kind](self.of(node.this), self.of(node.expression))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from runnel.compile.places import at
 from runnel.compile.postgres.casts import coerce, typed
 from runnel.compile.postgres.expressions import Expressions
 from runnel.compile.postgres.ordering import direction
@@ -26,6 +27,11 @@ _HANDLED: dict[type[exp.Expr], frozenset[str]] = {
 
 def translate_query(node: exp.Expr, known: Known, outer: Scope) -> Relation:
     """Any query."""
+    with at(node):
+        return _translated(node, known, outer)
+
+
+def _translated(node: exp.Expr, known: Known, outer: Scope) -> Relation:
     with_ = node.args.get("with_")
     if with_ is None:
         return _body(node, known, outer)

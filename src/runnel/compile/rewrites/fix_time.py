@@ -16,6 +16,7 @@ from sqlglot import Token, TokenType, exp
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
+from runnel.compile.places import at
 from runnel.errors import InvalidQuery, NotDifferentiable
 
 _FORMS = {
@@ -71,12 +72,13 @@ def refuse_time(tree: exp.Query) -> None:
     """Raise when the query asks for the time: then its result changes while its sources do not."""
     for node in _nodes(tree):
         name = _NODES.get(type(node), node.name)
-        raise NotDifferentiable(
-            f"a query that asks for the current time ({name.lower()}())",
-            detail="its rows come and go without any change of a source",
-            hint="use refresh mode AUTO or FULL, which compute it anew at each refresh; or leave "
-            "the time out here, and filter by it when the stream table is read",
-        )
+        with at(node):
+            raise NotDifferentiable(
+                f"a query that asks for the current time ({name.lower()}())",
+                detail="its rows come and go without any change of a source",
+                hint="use refresh mode AUTO or FULL, which compute it anew at each refresh; or "
+                "leave the time out here, and filter by it when the stream table is read",
+            )
 
 
 def _nodes(tree: exp.Query) -> list[exp.Expr]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from runnel.compile.origins import Woven, weave
 from runnel.compile.parse import parse
 from runnel.compile.refuse import refuse
-from runnel.compile.sources import TableReference, substitute
-from runnel.errors import InvalidQuery, RunnelError
+from runnel.compile.sources import TableReference, edits
+from runnel.errors import InvalidQuery, RunnelError, UserError
 from runnel.model.columns import Column
 from runnel.model.names import TableName, quote
 from runnel.model.views import View
@@ -31,17 +32,31 @@ _CATALOGS = ("", "spark_catalog")
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
-    """A query that reads tables only, and the views it was given through."""
+    """A query that reads tables only, and the views it was given through.
+
+    `woven` says where its text comes from, `written` is what the user wrote, if they are known.
+    """
 
     query: str
     views: tuple[View, ...]
+    woven: Woven = field(default=Woven(""), compare=False, repr=False)
+    written: str | None = field(default=None, compare=False)
+
+    def point(self, error: UserError) -> None:
+        """Let an error that was found in this query say where it stands in the user's texts."""
+        if error.span is None or self.query == self.written:
+            return
+        place = self.woven.place(error.span) if self.woven.text == self.query else None
+        is_own = self.written is None or self.woven.pieces[0].source == self.written
+        # In a text that was rewritten lines and columns mean nothing to the user.
+        error.place = place if is_own else (error.place or "").partition(": ")[2] or None
 
 
 def inline_views(query: str, find: FindView, columns_of: ColumnsOf) -> Inlined:
     """Replace every view; without views the query comes back as it is."""
     inliner = _Inliner(find, columns_of)
-    text = inliner.inline(query, "default", True, ())
-    return Inlined(text, tuple(inliner.used.values()))
+    woven = inliner.inline(query, "default", True, ())
+    return Inlined(woven.text, tuple(inliner.used.values()), woven)
 
 
 @dataclass
@@ -49,43 +64,58 @@ class _Inliner:
     find: FindView
     columns_of: ColumnsOf
     used: dict[str, View] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, Woven] = field(default_factory=dict)
 
-    def inline(self, query: str, schema: str, is_free: bool, path: tuple[View, ...]) -> str:
+    def inline(self, query: str, schema: str, is_free: bool, path: tuple[View, ...]) -> Woven:
         """`is_free`: names without a schema may mean temporary views."""
+        put_in: dict[str, Woven] = {}
 
         def replacement(reference: TableReference) -> str | None:
             _refuse_catalog(reference)
             view = self.find(reference.name, is_free and not reference.is_qualified)
             if view is not None:
-                return self._subquery(view, path)
+                made = self._subquery(view, path)
+                put_in[made.text] = made
+                return made.text
             return reference.name.sql if path else None
 
-        text = substitute(query, replacement, schema)
-        if len(text) > _LONGEST:
+        found = [
+            (start, end, put_in.get(text, Woven(text)).inside("", alias))
+            for start, end, text, alias in edits(query, replacement, schema)
+        ]
+        woven = weave(query, found, str(path[-1].name) if path else "")
+        if len(woven.text) > _LONGEST:
             raise InvalidQuery(
                 "the query reads too many views through views",
-                detail=f"with all of them put in, its text has {len(text):,} characters",
+                detail=f"with all of them put in, its text has {len(woven.text):,} characters",
                 hint="make one of the views a stream table of its own",
             )
-        return text
+        return woven
 
-    def _subquery(self, view: View, path: tuple[View, ...]) -> str:
+    def _subquery(self, view: View, path: tuple[View, ...]) -> Woven:
         _refuse_cycle(view, path)
         if view.key not in self.texts:
             self.used.setdefault(view.key, view)
             try:
-                refuse(parse(view.text))
-                text = self.inline(view.text, view.schema, view.is_temporary, (*path, view))
-                self.texts[view.key] = _picked(view, text, self.columns_of(text))
+                refuse(view.text)
+                woven = self.inline(view.text, view.schema, view.is_temporary, (*path, view))
+                self.texts[view.key] = _picked(view, woven, self.columns_of(woven.text))
             except RunnelError as error:
-                place = f"in view {view.name}"
-                error.detail = f"{error.detail}; {place}" if error.detail else place
+                _blame(error, view)
                 raise
         return self.texts[view.key]
 
 
-def _picked(view: View, text: str, found: tuple[Column, ...]) -> str:
+def _blame(error: RunnelError, view: View) -> None:
+    """Say in which view it is."""
+    where = f"in view {view.name}"
+    if error.place is None:
+        error.detail = f"{error.detail}; {where}" if error.detail else where
+    elif not error.place.startswith("in view"):
+        error.place = f"{where}, {error.place}"
+
+
+def _picked(view: View, woven: Woven, found: tuple[Column, ...]) -> Woven:
     """By place, or by name where the text has a star, which may come to stand for more."""
     if not parse(view.text).is_star:
         if len(found) != len(view.columns):
@@ -102,7 +132,7 @@ def _picked(view: View, text: str, found: tuple[Column, ...]) -> str:
         value = quote(name) if type_ == column.type else f"CAST({quote(name)} AS {column.type})"
         items.append(f"{value} AS {quote(column.name)}")
     # The text may end with a comment.
-    return f"(SELECT {', '.join(items)} FROM (\n{text}\n){alias})"
+    return woven.inside(f"(SELECT {', '.join(items)} FROM (\n", f"\n){alias})")
 
 
 def _types(view: View, found: tuple[Column, ...]) -> list[str]:
