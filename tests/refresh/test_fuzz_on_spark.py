@@ -24,21 +24,20 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
 _IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "180"))
 _ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "20"))
-_SHARES = {0: 0.4, 1: 0.4, 2: 0.2}
+_SHARES = {0: 0.5, 1: 0.4, 2: 0.1}
 
 
-def _run(asked: int, check: Check, record: Callable[[str, object], None]) -> None:
+def _run(asked: int, check: Check, record: Callable[[str, object], None], moved: float) -> None:
     tally = Tally()
     for depth, share in _SHARES.items():
         run_rounds(max(1, round(asked * share)), depth, check, tally, for_spark=True)
     record("tally", str(tally))
-    # A few queries with many rounds each: some of them see no change that matters.
-    judge(tally, moved=0.2)
+    judge(tally, moved)
 
 
 def test_in_memory(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:
     session = worker_session(spark, {}, adaptive=False)
-    _run(_IN_MEMORY, lambda made, tally: check_on_spark(session, made, tally), record_property)
+    _run(_IN_MEMORY, lambda made, tally: check_on_spark(session, made, tally), record_property, 0.2)
 
 
 def test_on_the_lake(
@@ -48,4 +47,5 @@ def test_on_the_lake(
     record_property: Callable[[str, object], None],
 ) -> None:
     with runnel.connect(tmp_path / "lake", spark=spark) as lake:
-        _run(_ON_LAKE, lambda made, tally: check_on_lake(lake, made, tally), record_property)
+        # So few queries that one which sees no change that matters is much of them.
+        _run(_ON_LAKE, lambda made, tally: check_on_lake(lake, made, tally), record_property, 0.1)

@@ -23,9 +23,9 @@ _FILES = [
     if (step := parse_step(path)).refusal is None
     or all(table.kind != "trace" for table in step.tables.values())
 ]
-# Every twentieth file: many folders are represented, and the choice does not depend on taste. And
+# Every fortieth file: some folders are represented, and the choice does not depend on taste. And
 # those that only Spark can judge.
-_CHOSEN = {*_ALL[::20], *(path for path in _ALL if path.parent.name == "as_spark_does")}
+_CHOSEN = {*_ALL[::40], *(path for path in _ALL if path.parent.name == "as_spark_does")}
 
 
 def _case(path: Path) -> object:

@@ -19,7 +19,7 @@ from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.errors import NotDifferentiable
 
 _TYPER = RuleTyper()
-_LARGEST = 16_000
+_LARGEST = 10_000
 
 
 @dataclass(frozen=True)
