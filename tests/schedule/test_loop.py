@@ -12,6 +12,7 @@ from runnel.model.refresh import TableState
 from runnel.schedule import loop as loops
 from runnel.schedule.clock import SteadyClock
 from runnel.schedule.loop import Loop
+from runnel.schedule.machine import Machine
 from runnel.schedule.views import Ending, Finished, Start
 from schedule.by_hand import T0, ByHand, table
 from schedule.sim_world import SimSnapshot
@@ -23,6 +24,9 @@ class Seen:
 
     begun: list[str] = field(default_factory=list)
     over: list[tuple[str, Ending]] = field(default_factory=list)
+
+    def looked(self, now: float, machine: Machine) -> None:
+        pass
 
     def started(self, start: Start) -> None:
         self.begun.append(str(start.unit))

@@ -187,6 +187,16 @@ def test_a_group_with_the_policy_slowest_waits_for_its_last_member() -> None:
     assert lake.run_all(T0 + 96) == ["b+c"]
 
 
+def test_cron_members_of_a_group_keep_their_own_schedule() -> None:
+    lake = ByHand(
+        table("b", "cron */10 * * * *", "x"), table("c", "1d", "x"), units=(Unit(("b", "c")),)
+    )
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.run_all(T0 + 9 * MINUTE) == []
+    assert lake.run_all(T0 + 10 * MINUTE) == ["b+c"]
+
+
 def test_a_suspended_member_stops_the_group() -> None:
     lake = ByHand(table("b", "1m", "x"), table("c", "1m", "x"), units=(Unit(("b", "c")),))
     lake.run_all(T0)

@@ -67,4 +67,4 @@ class Failures:
         reason = f"failed {table.errors} times in a row: {said}"
         self.book.suspend(table, reason)
         tables[table.key] = replace(table, state=TableState.SUSPENDED)
-        self.alerts.emit(AlertKind.AUTO_SUSPENDED, table.name, reason, errors=table.errors)
+        self.alerts.emit(AlertKind.AUTO_SUSPENDED, table.title, reason, errors=table.errors)

@@ -24,12 +24,16 @@ ABANDON_SECONDS = 3.0
 class Onlooker(Protocol):
     """Someone who shows what goes on; called from the loop's own thread."""
 
+    def looked(self, now: float, machine: Machine) -> None: ...
     def started(self, start: Start) -> None: ...
     def ended(self, event: Finished) -> None: ...
 
 
 class Blind:
     """An onlooker who does nothing."""
+
+    def looked(self, now: float, machine: Machine) -> None:
+        pass
 
     def started(self, start: Start) -> None:
         pass
@@ -85,7 +89,9 @@ class Loop:
         pause = self.machine.limits.interval
         try:
             self.keep_house()
-            self._begin(self.machine.decide(self.clock()))
+            starts = self.machine.decide(self.clock())
+            self.onlooker.looked(self.clock(), self.machine)
+            self._begin(starts)
             pause = min(pause, self.machine.next_wake(self.clock()) - self.clock())
         except SystemFault as error:
             # The catalog may come back: the lake is not worse off than without a scheduler.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runnel.errors import UserError
+from runnel.model.names import is_reserved
 from runnel.model.results import RefreshResult
 from runnel.model.settings import Settings
 from runnel.model.tabular import Rows
@@ -48,7 +49,8 @@ def run_lake(
     try:
         if once:
             house.keep()
-            return Rows(loop.once(), RefreshResult.COLUMNS)
+            done = [result for result in loop.once() if not is_reserved(result.name)]
+            return Rows(done, RefreshResult.COLUMNS)
         loop.forever()
         return Rows([], RefreshResult.COLUMNS)
     finally:
