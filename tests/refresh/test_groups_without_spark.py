@@ -19,7 +19,7 @@ from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import Outcome as AttemptOutcome
 from runnel.model.refresh import RefreshAction, RefreshMode, TableState
 from runnel.model.settings import Settings
-from runnel.refresh import group
+from runnel.refresh import compaction, group
 from runnel.refresh.execute import Outcome
 from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
@@ -274,6 +274,22 @@ def test_nothing_new_is_noticed_without_leases(rig: Rig) -> None:
         assert set(rig.refresh().values()) == {"NO_DATA"}
     assert {t.frontier.data_timestamp for t in rig.catalog.tables() if t.frontier} != {START}
     assert len({t.frontier.data_timestamp for t in rig.catalog.tables() if t.frontier}) == 1
+
+
+@pytest.mark.parametrize("tidied", ["compacted", "taken over"])
+def test_tidying_does_not_move_a_table_back(rig: Rig, tidied: str) -> None:
+    """Without news a table is moved on without its lease, also while it is being compacted."""
+    before = rig.catalog.tables()[0]
+    later = datetime(2026, 3, 2, tzinfo=UTC)
+    moved = Frontier(before.frontier.pins if before.frontier else {}, later)
+    assert rig.catalog.record_no_data(before, moved, rig.workspace.leases.owner, 0.0, "quiet")
+    if tidied == "compacted":
+        compaction._record(rig.workspace, before, before.since, is_noticed=False)
+    else:
+        catch_up(rig.workspace, replace(before, trace_version=-1))
+    after = rig.catalog.get(before.id)
+    assert after is not None
+    assert after.frontier == moved
 
 
 def test_an_older_pass_comes_too_late_for_all(rig: Rig) -> None:

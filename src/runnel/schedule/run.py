@@ -41,7 +41,7 @@ def run_lake(
     clock = SteadyClock()
     house = _House(workspace, clock, notice_names)
     book = LakeBook(workspace)
-    machine = Machine(book, workspace.alerts, limits, units=partial(_units, book))
+    machine = Machine(book, workspace.alerts, limits, units=partial(lake_units, book))
     loop = Loop(
         machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
         workspace.abandon, house.keep,
@@ -58,7 +58,7 @@ def run_lake(
             workspace.is_ending.clear()
 
 
-def _units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
+def lake_units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
     """Atomic groups and cycles as one unit each, every other table by itself."""
     settings = book.workspace.settings
     policy = Policy(settings.diamond_schedule_policy.value)
