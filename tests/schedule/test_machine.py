@@ -10,6 +10,7 @@ from runnel.errors import ErrorClass
 from runnel.model.alerts import AlertKind
 from runnel.model.refresh import TableState
 from runnel.model.schedule import Schedule
+from runnel.schedule.machine import Machine
 from runnel.schedule.units import Policy, Unit
 from runnel.schedule.views import Ending
 from schedule.by_hand import T0, ByHand, table
@@ -336,6 +337,45 @@ def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
     assert told == [
         ("b", "cannot keep its target, by about 10 s: refreshing takes 15 s, waiting for a 20 s")
     ]
+
+
+def test_who_stands_still_because_of_another_is_told_when_it_begins_and_ends() -> None:
+    lake = ByHand(
+        table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "b"), table("d", "1m", "x")
+    )
+    lake.run_all(T0)
+    lake.write("x")
+    now = T0
+    for _ in range(3):
+        now += 10 * MINUTE
+        lake.tick(now)
+        lake.fail("a", now)
+        if "d" in lake.running:
+            lake.finish("d", now)
+        lake.tick(now + 1)
+    begun = [AlertKind.UPSTREAM_FAILED, AlertKind.UPSTREAM_SUSPENDED]
+    assert held_up(lake, "b") == held_up(lake, "c") == begun
+    assert held_up(lake, "a") == held_up(lake, "d") == []
+    lake.world.tables["a"].view = replace(
+        lake.view("a"), state=TableState.ACTIVE, errors=0, retry_at=None
+    )
+    lake.run_all(now + 10 * MINUTE)
+    lake.tick(now + 10 * MINUTE + 1)
+    assert held_up(lake, "b") == [*begun, AlertKind.UPSTREAM_RECOVERED]
+
+
+def held_up(lake: ByHand, name: str) -> list[AlertKind]:
+    return [kind for kind in lake.ears.kinds(name) if kind.value.startswith("upstream")]
+
+
+def test_what_an_earlier_process_told_is_ended_by_the_next() -> None:
+    lake = ByHand(table("a", "1m", "x", seconds=1.0), table("b", "1m", "a"))
+    told = {AlertKind.LAG_UNREACHABLE: {"a"}, AlertKind.UPSTREAM_FAILED: {"b", "gone"}}
+    lake.machine = Machine(lake.book, lake.ears, lasting=told)
+    lake.run_all(T0)
+    assert lake.ears.kinds("a") == [AlertKind.LAG_REACHABLE]
+    assert lake.ears.kinds("b") == [AlertKind.UPSTREAM_RECOVERED]
+    assert lake.ears.kinds("gone") == []
 
 
 @pytest.mark.parametrize("restless", [True, False])

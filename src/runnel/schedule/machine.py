@@ -6,12 +6,12 @@ says. Everything that it knows of the lake it asks its book for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 
-from runnel.model.alerts import Alerts
+from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
 from runnel.schedule.failures import Failures
@@ -38,13 +38,14 @@ class Limits:
 
 @dataclass(slots=True)
 class Machine:
-    """Decides who is refreshed when, to which instant."""
+    """Decides who is refreshed when, to which instant; `lasting` is what was told before."""
 
     book: Book
     alerts: Alerts
     limits: Limits = field(default_factory=Limits)
     random: Random = field(default_factory=Random)
     units: UnitsOf = units_of
+    lasting: Mapping[AlertKind, Collection[str]] = field(default_factory=dict)
     tables: dict[str, TableView] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
     _plan: LagPlan | None = None
@@ -56,7 +57,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self._failures = Failures(self.book, self.alerts, self.limits.errors, self.random)
-        self._watch = Watch(self.alerts)
+        self._watch = Watch(self.alerts, {kind: set(keys) for kind, keys in self.lasting.items()})
 
     def decide(self, now: float) -> list[Start]:
         """What to start now; each start must be answered with `finished`."""

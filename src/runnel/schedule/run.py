@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runnel.errors import UserError
+from runnel.model.alerts import AlertKind
 from runnel.model.names import is_reserved
 from runnel.model.results import RefreshResult
 from runnel.model.settings import Settings
@@ -25,6 +26,7 @@ from runnel.schedule.units import Policy, Unit
 from runnel.schedule.views import TableView, instant
 
 _RETENTION_SECONDS = 600.0
+_MANY = 1_000_000
 
 
 def run_lake(
@@ -41,7 +43,9 @@ def run_lake(
     clock = SteadyClock()
     house = _House(workspace, clock, notice_names)
     book = LakeBook(workspace)
-    machine = Machine(book, workspace.alerts, limits, units=partial(lake_units, book))
+    machine = Machine(
+        book, workspace.alerts, limits, units=partial(lake_units, book), lasting=_lasting(workspace)
+    )
     loop = Loop(
         machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
         workspace.abandon, house.keep,
@@ -56,6 +60,15 @@ def run_lake(
     finally:
         if not loop.is_hanging:
             workspace.is_ending.clear()
+
+
+def _lasting(workspace: Workspace) -> dict[AlertKind, set[str]]:
+    """What an earlier process told and nobody has ended since."""
+    found: dict[AlertKind, set[str]] = {}
+    for alert in workspace.catalog.alerts(limit=_MANY, lasting=True):
+        if alert.table_key is not None:
+            found.setdefault(alert.kind, set()).add(alert.table_key)
+    return found
 
 
 def lake_units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
