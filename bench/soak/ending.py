@@ -22,9 +22,9 @@ _WORK = (RefreshAction.DIFFERENTIAL, RefreshAction.FULL, RefreshAction.REINITIAL
 
 def settle(lake: runnel.Lake, folder: Path, truth: Truth, report: Report, begun: float) -> None:
     """Fill in what can be told only when all is over."""
-    for status in lake.stats(window=monotonic() - begun):
-        if status.target_seconds is not None and status.lag_attainment is not None:
-            report.attainment[status.name] = (status.target_seconds, status.lag_attainment)
+    for stats in lake.stats(window=monotonic() - begun):
+        if stats.target_seconds is not None and stats.lag_attainment is not None:
+            report.attainment[stats.name] = (stats.target_seconds, stats.lag_attainment)
     report.tables = len(NAMES)
     for name in NAMES:
         _look_back(lake, name, report)

@@ -25,7 +25,7 @@ _BAR = 16
 def draw(board: Board) -> Group:
     """The board as it stands; its lock must be held."""
     counts = f"{len(board.running)} running, {board.done:,} done, {board.failed:,} failed"
-    parts = [Text(counts, style="bold"), _tables(board)]
+    parts: list[Text | Table] = [Text(counts, style="bold"), _tables(board)]
     if board.running:
         parts.append(_running(board))
     if board.last:
