@@ -23,10 +23,12 @@ class Daemon:
     workers: int = 2
     environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
+    _from: int = 0
 
     def start(self) -> None:
         command = [sys.executable, "-m", "runnel.cli.main", "run", "--lake", str(self.folder)]
         with self.log.open("ab") as log:
+            self._from = log.tell()
             self._process = subprocess.Popen(
                 [*command, "--workers", str(self.workers)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
@@ -37,6 +39,13 @@ class Daemon:
     def ended_with(self) -> int | None:
         """The exit code, when it is not running."""
         return self.process.poll()
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether it has told of a refresh since it was started."""
+        with self.log.open("rb") as log:
+            log.seek(self._from)
+            return log.read().count(b"\n") > 1
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

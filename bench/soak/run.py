@@ -20,15 +20,20 @@ from bench.soak.report import Report
 
 Say = Callable[[str], None]
 _TELL_EVERY = 30.0
+_PATIENCE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do for how long; `kill_every` is the mean, `kills` the most; times in seconds."""
+    """What to do for how long, times in seconds.
+
+    `kill_every` is the mean, counted from a daemon's first refresh. With `kills` it goes on, on a
+    slow machine, until there were as many, and stops killing then.
+    """
 
     seconds: float = 600.0
     kill_every: float = 75.0
-    kills: int = 1_000_000
+    kills: int | None = None
     write_every: float = 1.0
     read_every: float = 1.0
     workers: int = 2
@@ -101,19 +106,26 @@ class _Soak:
             self.stop.wait(pause)
 
     def _kill_now_and_then(self) -> None:
-        told = kill_at = monotonic()
-        kill_at += self._pause()
-        while not self.stop.wait(0.2) and monotonic() - self.begun < self.plan.seconds:
+        told = monotonic()
+        kill_at: float | None = None
+        while not self.stop.wait(0.2) and not self._is_over():
             if (code := self.daemon.ended_with) is not None:
                 self.report.broken.append(f"the daemon ended by itself with code {code}")
                 return
-            if monotonic() >= kill_at and self.report.kills < self.plan.kills:
+            if kill_at is None:
+                kill_at = monotonic() + self._pause() if self.daemon.has_worked else None
+            elif monotonic() >= kill_at and self.report.kills != self.plan.kills:
                 self._kill()
-                kill_at = monotonic() + self._pause()
+                kill_at = None
             if monotonic() - told >= _TELL_EVERY:
                 told = monotonic()
                 self._note()
                 self.say(self.report.lines()[0] + f", {self.report.kills} kills")
+
+    def _is_over(self) -> bool:
+        passed = monotonic() - self.begun
+        is_short = self.plan.kills is not None and self.report.kills < self.plan.kills
+        return passed >= (_PATIENCE if is_short else 1) * self.plan.seconds
 
     def _kill(self) -> None:
         with_spark = self.random.random() < 0.5

@@ -112,7 +112,7 @@ def test_two_daemons_share_the_work_and_one_takes_over(
 
 def test_killed_at_random_moments(server: ConnectServer, tmp_path: Path) -> None:
     plan = Plan(
-        seconds=50, kill_every=9, kills=3, write_every=0.3, read_every=0.3,
+        seconds=40, kill_every=6, kills=3, write_every=0.3, read_every=0.3,
         seed=int(os.environ.get("RUNNEL_SOAK_SEED", "7")), master=server.url,
     )  # fmt: skip
     report = soak(tmp_path / "lake", plan)
