@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from runnel.errors import UserError
+from runnel.errors import RunnelError, UserError
 from runnel.model.alerts import AlertKind
 from runnel.model.names import is_reserved
 from runnel.model.results import RefreshResult
 from runnel.model.settings import Settings
 from runnel.model.tabular import Rows
+from runnel.refresh.lifecycle import remove_orphans
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
 from runnel.schedule.clock import SteadyClock
@@ -25,6 +27,7 @@ from runnel.schedule.retention import watch_retention
 from runnel.schedule.units import Policy, Unit
 from runnel.schedule.views import TableView, instant
 
+_log = logging.getLogger("runnel")
 _RETENTION_SECONDS = 600.0
 _MANY = 1_000_000
 
@@ -117,4 +120,13 @@ class _House:
         if self._watched_at is None or now - self._watched_at >= _RETENTION_SECONDS:
             self._watched_at = now
             watch_retention(self.workspace, instant(now))
+            self._remove_orphans()
         self.notice_names()
+
+    def _remove_orphans(self) -> None:
+        """What was left of tables by processes that died while they made or dropped them."""
+        try:
+            for incarnation in remove_orphans(self.workspace):
+                _log.info("removed the storage %s, which no table owns", incarnation)
+        except (RunnelError, OSError) as error:
+            _log.warning("storage that no table owns could not be removed: %s", error)
