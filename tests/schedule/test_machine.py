@@ -286,6 +286,25 @@ def test_busy_is_no_error_and_is_looked_at_again_soon() -> None:
     assert lake.tick(T0 + 1.2) == ["a"]
 
 
+def test_what_is_overtaken_again_and_again_is_not_tried_without_a_pause() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    assert lake.tick(T0) == ["a"]
+    assert lake.finish("a", T0, Ending.OVERTAKEN) == ["a"], "the first time at once"
+    assert lake.finish("a", T0, Ending.OVERTAKEN) == []
+    assert lake.machine.next_wake(T0) == pytest.approx(T0 + 0.1)
+    assert lake.tick(T0 + 0.1) == ["a"]
+
+
+def test_a_table_that_is_busy_elsewhere_is_looked_at_within_seconds() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    now = T0
+    lake.tick(now)
+    for _ in range(8):
+        lake.finish("a", now, Ending.BUSY)
+        now += 5
+        assert lake.tick(now) == ["a"]
+
+
 def test_what_another_process_did_is_not_done_again() -> None:
     lake = ByHand(table("a", "1m", "x"))
     lake.run_all(T0)

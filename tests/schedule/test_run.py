@@ -41,7 +41,7 @@ def test_what_sources_may_lose_is_watched(lake: FakeLake, monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "watch_retention", lambda workspace, at: seen.append(at.timestamp()))
     house = run._House(lake.workspace, lambda: clock[0], lambda: None)
     clock = [1000.0]
-    for now in (1000.0, 1020.0, 1599.0, 1601.0, 1700.0):
+    for now in (1000.0, 1020.0, 1580.0, 1610.0, 1700.0):
         clock[0] = now
         house.keep()
-    assert seen == [1000.0, 1601.0]
+    assert seen == [1000.0, 1610.0]
