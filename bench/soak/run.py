@@ -124,7 +124,8 @@ class _Soak:
 
     def _is_over(self) -> bool:
         passed = monotonic() - self.begun
-        is_short = self.plan.kills is not None and self.report.kills < self.plan.kills
+        wanted = self.plan.kills
+        is_short = wanted is not None and (self.report.kills < wanted or not self.daemon.has_worked)
         return passed >= (_PATIENCE if is_short else 1) * self.plan.seconds
 
     def _kill(self) -> None:
