@@ -24,7 +24,7 @@ from schedule.gates import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 _COLUMNS = {"id": "bigint", "cust": "int", "amount": "int"}
-_ENDLESS = "SELECT COUNT(*) AS n FROM orders a, orders b, orders c, orders d WHERE sqrt(a.id + b.id + c.id + d.id) > 3"
+_ENDLESS = "SELECT COUNT(*) AS n FROM orders a, orders b WHERE sqrt(a.id + b.id) > 3"
 
 
 @pytest.fixture(scope="module")
@@ -49,26 +49,6 @@ def daemon(server: ConnectServer, folder: Path, **environment: str) -> Daemon:
     )
     made.start()
     return made
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_end_in_the_middle_of_a_refresh(
-    number: signal.Signals, server: ConnectServer, tmp_path: Path
-) -> None:
-    folder = tmp_path / "lake"
-    base(folder, 3000)
-    with server.lake(folder) as lake:
-        lake.create_stream_table("endless", _ENDLESS, schedule="1s", initialize=False)
-        table = lake._find("endless")
-        running = daemon(server, folder)
-        wait_until(lambda: _runs(lake, "endless"), (folder.parent / "daemon.log").read_text())
-        asked = monotonic()
-        running.process.send_signal(number)
-        assert running.process.wait(60) == 0
-        assert monotonic() - asked < 10
-        assert lake.history("endless")[0].outcome is Outcome.INTERRUPTED
-        assert lake.status("endless").consecutive_errors == 0
-        assert not lake._workspace.leases.is_held(f"table:{table.id}")
 
 
 def test_two_daemons_share_the_work_and_one_takes_over(
@@ -166,3 +146,24 @@ def test_with_nothing_to_do_no_spark_is_started(tmp_path: Path) -> None:
     code, seconds = running.stop()
     assert (code, seconds < 10) == (0, True)
     assert not (folder / "_runnel" / "spark.log").exists()
+
+
+# Last in the file: a cancelled task looks up only now and then, and keeps its core until then.
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_in_the_middle_of_a_refresh(
+    number: signal.Signals, server: ConnectServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "lake"
+    base(folder, 200_000)
+    with server.lake(folder) as lake:
+        lake.create_stream_table("endless", _ENDLESS, schedule="1s", initialize=False)
+        table = lake._find("endless")
+        running = daemon(server, folder)
+        wait_until(lambda: _runs(lake, "endless"), (folder.parent / "daemon.log").read_text())
+        asked = monotonic()
+        running.process.send_signal(number)
+        assert running.process.wait(60) == 0
+        assert monotonic() - asked < 10
+        assert lake.history("endless")[0].outcome is Outcome.INTERRUPTED
+        assert lake.status("endless").consecutive_errors == 0
+        assert not lake._workspace.leases.is_held(f"table:{table.id}")
