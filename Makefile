@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench bench-tpch fuzz lock clean
+.PHONY: help setup demo test test-slow lint format bench bench-tpch soak fuzz lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways
 
 bench-tpch: setup ## Measure the 22 queries of TPC-H (ARGS="--scale 1")
 	$(BIN)/python -m bench.tpch $(ARGS)
+
+soak: setup ## A daemon that is killed now and then, writers, checking readers: 10 minutes (ARGS="--minutes 2 --kill-every 20")
+	$(BIN)/python -m bench.soak $(ARGS)
 
 fuzz: setup ## Check many generated queries and change sequences (ARGS are passed to pytest)
 	RUNNEL_FUZZ_CASES=$${RUNNEL_FUZZ_CASES:-100000} RUNNEL_FUZZ_SEED=random $(BIN)/pytest -m "slow or not slow" tests/compile/test_fuzz_algebra.py --timeout 0 $(ARGS)

@@ -7,6 +7,7 @@ import json
 import tempfile
 import uuid
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -23,6 +24,8 @@ from runnel.model.settings import Settings
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.machine import Machine
+from runnel.schedule.retention import watch_retention
+from runnel.schedule.run import lake_units
 
 ROUNDS = 9
 PERIOD = 24.0
@@ -36,11 +39,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = make_lake(Path(folder), chosen.tables, chosen.sources)
         start = datetime.now(UTC).timestamp()
-        machine = Machine(LakeBook(workspace), LoggedAlerts())
+        book = LakeBook(workspace)
+        machine = Machine(book, LoggedAlerts(), units=partial(lake_units, book))
         _report("first look", [_timed(machine, start)])
         _report("nothing due", [_timed(machine, start + 0.001 * i) for i in range(ROUNDS)])
         due = [_timed(machine, start + PERIOD * i) for i in range(2, ROUNDS + 2)]
         _report(f"all {chosen.tables:,} due, no news", due)
+        _report("sources looked at for what they may lose", [_watched(workspace)])
         workspace.catalog.close()
 
 
@@ -98,6 +103,13 @@ def _timed(machine: Machine, now: float) -> tuple[float, float]:
     start, used = perf_counter(), process_time()
     starts = machine.decide(now)
     assert not starts, "nothing should have to be refreshed"
+    return perf_counter() - start, process_time() - used
+
+
+def _watched(workspace: Workspace) -> tuple[float, float]:
+    """What `run` does every ten minutes beside its ticks."""
+    start, used = perf_counter(), process_time()
+    watch_retention(workspace, datetime.now(UTC))
     return perf_counter() - start, process_time() - used
 
 

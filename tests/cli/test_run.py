@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 from cli.conftest import Run
+from cli.screen import interrupt, started
 from runnel.catalog import Writer, open_catalog
 
 
@@ -54,3 +55,15 @@ def test_sigterm_ends_it_cleanly(folder: Path) -> None:
     assert process.wait(60) == 0
     assert process.stderr.read().strip() == "stopped"
     assert monotonic() - asked < 30, "ten seconds, on a machine that has time"
+
+
+def test_the_live_view_on_a_terminal(folder: Path, catalog: Writer, tmp_path: Path) -> None:
+    with started(tmp_path, "run", lake=folder) as screen:
+        seen = screen.wait_for("failed in a row")
+        assert "lag" in seen
+        assert "target" in seen
+        assert "sales" in seen
+        assert "SUSPENDED" in seen + screen.wait_for("ended (UTC)")
+        interrupt(screen)
+        screen.wait_for("stopped")
+        assert screen.process.wait(60) == 0

@@ -3,77 +3,23 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
+from cli.screen import PATIENCE, interrupt, started
+
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
-_PATIENCE = 120.0
 _SLOW_TABLE = """
 CREATE TABLE t (id BIGINT) USING delta;
 INSERT INTO t SELECT id FROM range(10000);
 CREATE STREAM TABLE slow WITH (initialize = false) AS
 SELECT COUNT(*) AS n FROM t a, t b, t c WHERE sqrt(a.id + b.id + c.id) > 3;
 """
-
-
-class Screen:
-    """A process on a terminal; waits for what it should show."""
-
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
-        self.process = process
-        self._terminal = terminal
-        self._seen = ""
-
-    def wait_for(self, text: str) -> str:
-        """Read until a text appears; what came up to it is returned and not seen again."""
-        deadline = time.monotonic() + _PATIENCE
-        while text not in self._seen:
-            assert time.monotonic() < deadline, f"no {text!r} in {self._seen!r}"
-            if select.select([self._terminal], [], [], 1)[0]:
-                self._seen += os.read(self._terminal, 65536).decode(errors="replace")
-        found, _, self._seen = self._seen.partition(text)
-        return found + text
-
-    def type(self, text: str) -> None:
-        os.write(self._terminal, text.encode())
-
-
-@contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[Screen]:
-    mine, theirs = pty.openpty()
-    environment = {
-        **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "100",
-        "XDG_STATE_HOME": str(folder), "RUNNEL_MASTER": "local[2]",
-    }  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "runnel.cli.main", *arguments, "--lake", folder / "lake"],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
-        # Programs started in the background of a script ignore interrupts, and so do their children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-    )  # fmt: skip
-    os.close(theirs)
-    try:
-        yield Screen(process, mine)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(mine)
-
-
-def interrupt(screen: Screen) -> None:
-    # As a terminal does it: to the whole foreground group, the JVM included.
-    os.killpg(screen.process.pid, 2)
 
 
 def test_a_conversation(tmp_path: Path) -> None:
@@ -93,7 +39,7 @@ def test_a_conversation(tmp_path: Path) -> None:
         screen.wait_for("(1 row, ")
         screen.wait_for("runnel> ")
         screen.type("\x04")
-        assert screen.process.wait(_PATIENCE) == 0
+        assert screen.process.wait(PATIENCE) == 0
     assert "still here" in (tmp_path / "runnel" / "sql_history").read_text()
 
 
@@ -106,8 +52,8 @@ def test_interrupted_nothing_stays_behind(tmp_path: Path, when: str) -> None:
         children = psutil.Process(screen.process.pid).children(recursive=True)
         interrupt(screen)
         assert "Traceback" not in screen.wait_for("interrupted")
-        assert screen.process.wait(_PATIENCE) == 130
-        gone, alive = psutil.wait_procs(children, timeout=_PATIENCE)
+        assert screen.process.wait(PATIENCE) == 130
+        gone, alive = psutil.wait_procs(children, timeout=PATIENCE)
         assert gone
         assert not alive
 
@@ -161,18 +107,18 @@ def test_a_program_goes_on_after_ctrl_c(tmp_path: Path, seconds: str) -> None:
 def test_an_interrupted_refresh_is_told_and_done_again(tmp_path: Path) -> None:
     with started(tmp_path, "sql", "-e", _SLOW_TABLE) as screen:
         screen.wait_for("CREATE STREAM TABLE")
-        assert screen.process.wait(_PATIENCE) == 0
+        assert screen.process.wait(PATIENCE) == 0
     with started(tmp_path, "refresh") as screen:
         screen.wait_for("0:00:05")
         interrupt(screen)
         assert "Traceback" not in screen.wait_for("interrupted")
-        assert screen.process.wait(_PATIENCE) == 130
+        assert screen.process.wait(PATIENCE) == 130
     with started(tmp_path, "history", "slow") as screen:
         screen.wait_for("INTERRUPTED")
     with started(tmp_path, "sql", "-e", "DELETE FROM t WHERE id > 10") as screen:
-        assert screen.process.wait(_PATIENCE) == 0
+        assert screen.process.wait(PATIENCE) == 0
     with started(tmp_path, "refresh", "slow") as screen:
         screen.wait_for("slow")
-        assert screen.process.wait(_PATIENCE) == 0
+        assert screen.process.wait(PATIENCE) == 0
     with started(tmp_path, "verify", "slow") as screen:
-        assert screen.process.wait(_PATIENCE) == 0
+        assert screen.process.wait(PATIENCE) == 0

@@ -42,7 +42,11 @@ class ConnectServer:
             [*command, "spark-internal"],
             stdout=log, stderr=log, env={**os.environ, "SPARK_HOME": str(home)},
         )  # fmt: skip
-        self._wait()
+        try:
+            self._wait()
+        except BaseException:
+            self._process.kill()
+            raise
         return self
 
     def __exit__(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import sleep
 from typing import Any, NoReturn
 
 import pytest
@@ -13,11 +14,12 @@ import pytest
 from lake.traces import LAYOUT, append, contents
 from runnel.catalog import Leases, Owner, StreamTable, open_catalog
 from runnel.errors import Busy, QueryFailed, RunnelError
+from runnel.model.alerts import AlertKind
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import Outcome as AttemptOutcome
 from runnel.model.refresh import RefreshAction, RefreshMode, TableState
 from runnel.model.settings import Settings
-from runnel.refresh import group
+from runnel.refresh import compaction, group
 from runnel.refresh.execute import Outcome
 from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
@@ -103,6 +105,16 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(tmp_path, monkeypatch)
 
 
+class Heard:
+    """Remembers alerts."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[AlertKind, str]] = []
+
+    def emit(self, kind: AlertKind, table: Any, message: str, **facts: Any) -> None:
+        self.told.append((kind, str(table)))
+
+
 class Killed(BaseException):
     pass
 
@@ -142,6 +154,21 @@ def test_all_members_advance_and_the_last_one_reads_the_others_new_epochs(rig: R
     assert {pin.version for pin in d.frontier.pins.values()} == {2}
     assert d.grouped
     assert {a.outcome for a in rig.catalog.history()} == {AttemptOutcome.OK}
+
+
+def test_members_note_what_they_take_forget_errors_and_tell_what_they_did(rig: Rig) -> None:
+    heard = rig.workspace.alerts = Heard()
+    late = datetime(2026, 3, 1, 1, tzinfo=UTC)
+    for table in rig.catalog.tables():
+        rig.catalog.update_table(table.id, retry_at=late, consecutive_errors=1)
+    rig.before["c"] = lambda: sleep(0.05)
+    rig.refresh()
+    after = {str(t.name): t for t in rig.catalog.tables()}
+    assert all(t.retry_at is None and t.consecutive_errors == 0 for t in after.values())
+    taken = {name: t.work_seconds or 0.0 for name, t in after.items()}
+    assert taken["c"] >= 0.05
+    assert 0 < taken["b"] < 10
+    assert heard.told == [(AlertKind.REFRESH_COMPLETED, name) for name in "bcd"]
 
 
 @pytest.mark.parametrize("name", ["b", "c", "d"])
@@ -247,6 +274,22 @@ def test_nothing_new_is_noticed_without_leases(rig: Rig) -> None:
         assert set(rig.refresh().values()) == {"NO_DATA"}
     assert {t.frontier.data_timestamp for t in rig.catalog.tables() if t.frontier} != {START}
     assert len({t.frontier.data_timestamp for t in rig.catalog.tables() if t.frontier}) == 1
+
+
+@pytest.mark.parametrize("tidied", ["compacted", "taken over"])
+def test_tidying_does_not_move_a_table_back(rig: Rig, tidied: str) -> None:
+    """Without news a table is moved on without its lease, also while it is being compacted."""
+    before = rig.catalog.tables()[0]
+    later = datetime(2026, 3, 2, tzinfo=UTC)
+    moved = Frontier(before.frontier.pins if before.frontier else {}, later)
+    assert rig.catalog.record_no_data(before, moved, rig.workspace.leases.owner, 0.0, "quiet")
+    if tidied == "compacted":
+        compaction._record(rig.workspace, before, before.since, is_noticed=False)
+    else:
+        catch_up(rig.workspace, replace(before, trace_version=-1))
+    after = rig.catalog.get(before.id)
+    assert after is not None
+    assert after.frontier == moved
 
 
 def test_an_older_pass_comes_too_late_for_all(rig: Rig) -> None:

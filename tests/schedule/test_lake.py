@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 import runnel
 from catalog.conftest import build_table
-from runnel.catalog import Owner
+from runnel.catalog import CYCLE, IN_CYCLE, Owner
 from runnel.errors import NotFound, SystemFault, UserError
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier
@@ -57,6 +58,28 @@ def test_resuming_ends_a_suspension_by_errors(lake: runnel.Lake):
 def test_a_table_that_was_never_filled_is_resumed_as_such(lake: runnel.Lake):
     lake._workspace.catalog.add_table(build_table("empty", state=TableState.SUSPENDED))
     assert lake.resume("empty").state is TableState.UNINITIALIZED
+
+
+def test_resuming_a_member_resumes_what_holds_the_rows_of_its_cycle(lake: runnel.Lake):
+    """The user cannot name that table, and the members wait for it."""
+    member = {"name": ["default", "p"], "text": "", "columns": [], "is_set": True}
+    holder = build_table(
+        "__cycle_1", options={CYCLE: json.dumps([member])}, schedule=None, epoch=1,
+        state=TableState.SUSPENDED, consecutive_errors=3, last_error="no end was found",
+    )  # fmt: skip
+    catalog = lake._workspace.catalog
+    catalog.add_table(holder)
+    catalog.add_table(
+        build_table("p", reads=("__cycle_1",), options={IN_CYCLE: holder.name.key}, epoch=1)
+    )
+    lake._workspace.alerts.emit(AlertKind.AUTO_SUSPENDED, holder.label, "3 errors in a row")
+    assert lake.status("p").state is TableState.UPSTREAM_SUSPENDED
+    assert lake.resume("p").state is TableState.ACTIVE
+    after = catalog.get(holder.id)
+    assert after is not None
+    assert (after.state, after.consecutive_errors, after.last_error) == (TableState.ACTIVE, 0, None)
+    assert list(lake.alerts(lasting=True)) == []
+    assert [a.table for a in lake.alerts()] == ["cycle of p", "cycle of p"]
 
 
 def test_alerts_are_listed(lake: runnel.Lake):

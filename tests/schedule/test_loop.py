@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
 import pytest
 
+from runnel.errors import NotFound
 from runnel.model.refresh import TableState
 from runnel.schedule import loop as loops
 from runnel.schedule.clock import SteadyClock
 from runnel.schedule.loop import Loop
+from runnel.schedule.machine import Limits, Machine
 from runnel.schedule.views import Ending, Finished, Start
 from schedule.by_hand import T0, ByHand, table
 from schedule.sim_world import SimSnapshot
@@ -23,6 +26,9 @@ class Seen:
 
     begun: list[str] = field(default_factory=list)
     over: list[tuple[str, Ending]] = field(default_factory=list)
+
+    def looked(self, now: float, machine: Machine) -> None:
+        pass
 
     def started(self, start: Start) -> None:
         self.begun.append(str(start.unit))
@@ -144,6 +150,42 @@ def test_a_worker_that_dies_is_an_error_of_the_table() -> None:
     Loop(lake.machine, die, lambda: T0, seen).once()
     assert seen.over == [("a", Ending.FAILED)]
     assert lake.view("a").errors == 1
+
+
+def test_trouble_beside_the_refreshes_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """A table dropped elsewhere, or a view that cannot be made, are no reason to end."""
+    lake = ByHand(table("a", "1m", "x"))
+    stop, seen = threading.Event(), Seen()
+    troubles = iter([NotFound("dropped meanwhile"), NotFound("dropped meanwhile")])
+    decide = lake.machine.decide
+
+    def failing(now: float) -> list[Start]:
+        if (error := next(troubles, None)) is not None:
+            raise error
+        return decide(now)
+
+    def keep() -> None:
+        raise ValueError("no such view")
+
+    lake.machine = _With(lake.machine, failing)  # type: ignore[assignment]
+    seen.ended = lambda event: stop.set()  # type: ignore[method-assign]
+    loop = make(lake, Worker(lake), onlooker=seen, stop=stop, keep_house=keep)
+    loop.machine.limits = Limits(interval=0.01)
+    loop.forever()
+    assert seen.begun == ["a"]
+    told = [record.message for record in caplog.records]
+    assert told.count("the scheduler could not look for work: dropped meanwhile") == 1
+    assert told.count("the scheduler could not look after the lake: no such view") == 1
+
+
+class _With:
+    """A machine that decides in another way."""
+
+    def __init__(self, machine: Machine, decide: Callable[[float], list[Start]]) -> None:
+        self.machine, self.decide = machine, decide
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.machine, name)
 
 
 def test_the_clock_follows_the_wall_but_never_goes_back() -> None:

@@ -10,6 +10,7 @@ from runnel.errors import ErrorClass
 from runnel.model.alerts import AlertKind
 from runnel.model.refresh import TableState
 from runnel.model.schedule import Schedule
+from runnel.schedule.machine import Machine
 from runnel.schedule.units import Policy, Unit
 from runnel.schedule.views import Ending
 from schedule.by_hand import T0, ByHand, table
@@ -187,6 +188,16 @@ def test_a_group_with_the_policy_slowest_waits_for_its_last_member() -> None:
     assert lake.run_all(T0 + 96) == ["b+c"]
 
 
+def test_cron_members_of_a_group_keep_their_own_schedule() -> None:
+    lake = ByHand(
+        table("b", "cron */10 * * * *", "x"), table("c", "1d", "x"), units=(Unit(("b", "c")),)
+    )
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.run_all(T0 + 599) == []
+    assert lake.run_all(T0 + 600) == ["b+c"]
+
+
 def test_a_suspended_member_stops_the_group() -> None:
     lake = ByHand(table("b", "1m", "x"), table("c", "1m", "x"), units=(Unit(("b", "c")),))
     lake.run_all(T0)
@@ -275,6 +286,25 @@ def test_busy_is_no_error_and_is_looked_at_again_soon() -> None:
     assert lake.tick(T0 + 1.2) == ["a"]
 
 
+def test_what_is_overtaken_again_and_again_is_not_tried_without_a_pause() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    assert lake.tick(T0) == ["a"]
+    assert lake.finish("a", T0, Ending.OVERTAKEN) == ["a"], "the first time at once"
+    assert lake.finish("a", T0, Ending.OVERTAKEN) == []
+    assert lake.machine.next_wake(T0) == pytest.approx(T0 + 0.1)
+    assert lake.tick(T0 + 0.1) == ["a"]
+
+
+def test_a_table_that_is_busy_elsewhere_is_looked_at_within_seconds() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    now = T0
+    lake.tick(now)
+    for _ in range(8):
+        lake.finish("a", now, Ending.BUSY)
+        now += 5
+        assert lake.tick(now) == ["a"]
+
+
 def test_what_another_process_did_is_not_done_again() -> None:
     lake = ByHand(table("a", "1m", "x"))
     lake.run_all(T0)
@@ -326,6 +356,45 @@ def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
     assert told == [
         ("b", "cannot keep its target, by about 10 s: refreshing takes 15 s, waiting for a 20 s")
     ]
+
+
+def test_who_stands_still_because_of_another_is_told_when_it_begins_and_ends() -> None:
+    lake = ByHand(
+        table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "b"), table("d", "1m", "x")
+    )
+    lake.run_all(T0)
+    lake.write("x")
+    now = T0
+    for _ in range(3):
+        now += 10 * MINUTE
+        lake.tick(now)
+        lake.fail("a", now)
+        if "d" in lake.running:
+            lake.finish("d", now)
+        lake.tick(now + 1)
+    begun = [AlertKind.UPSTREAM_FAILED, AlertKind.UPSTREAM_SUSPENDED]
+    assert held_up(lake, "b") == held_up(lake, "c") == begun
+    assert held_up(lake, "a") == held_up(lake, "d") == []
+    lake.world.tables["a"].view = replace(
+        lake.view("a"), state=TableState.ACTIVE, errors=0, retry_at=None
+    )
+    lake.run_all(now + 10 * MINUTE)
+    lake.tick(now + 10 * MINUTE + 1)
+    assert held_up(lake, "b") == [*begun, AlertKind.UPSTREAM_RECOVERED]
+
+
+def held_up(lake: ByHand, name: str) -> list[AlertKind]:
+    return [kind for kind in lake.ears.kinds(name) if kind.value.startswith("upstream")]
+
+
+def test_what_an_earlier_process_told_is_ended_by_the_next() -> None:
+    lake = ByHand(table("a", "1m", "x", seconds=1.0), table("b", "1m", "a"))
+    told = {AlertKind.LAG_UNREACHABLE: {"a"}, AlertKind.UPSTREAM_FAILED: {"b", "gone"}}
+    lake.machine = Machine(lake.book, lake.ears, lasting=told)
+    lake.run_all(T0)
+    assert lake.ears.kinds("a") == [AlertKind.LAG_REACHABLE]
+    assert lake.ears.kinds("b") == [AlertKind.UPSTREAM_RECOVERED]
+    assert lake.ears.kinds("gone") == []
 
 
 @pytest.mark.parametrize("restless", [True, False])

@@ -25,7 +25,13 @@ from runnel.refresh.dialects import worded
 from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
 from runnel.refresh.modes import check_mode, check_query
 from runnel.schedule import seeing
-from runnel.schedule.cycles import define_together, goes_round, set_mode, to_drop
+from runnel.schedule.cycles import (
+    define_together,
+    goes_round,
+    resume_holder,
+    set_mode,
+    to_drop,
+)
 from runnel.schedule.order import check_no_cycle
 from runnel.schedule.passes import bring_up
 
@@ -144,6 +150,8 @@ class Defining(OpenLake):
             check_query(mode, table)
             set_mode(self._workspace, table, mode)
         self._workspace.catalog.update_table(table.id, **changes)
+        if changes.get("state", TableState.SUSPENDED) is not TableState.SUSPENDED:
+            resume_holder(self._workspace, table)
         self._tell_state(table, changes)
         return self._status(table.name)
 

@@ -21,7 +21,10 @@ from runnel.model.refresh import Outcome, TableState
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """One table's step: from the state that `table` is to what its trace now holds."""
+    """One table's step: from the state that `table` is to what its trace now holds.
+
+    `work_seconds` is what its refreshes take, when this one told something about that.
+    """
 
     table: StreamTable
     frontier: Frontier
@@ -30,6 +33,7 @@ class Advance:
     trace_version: int
     attempt: int
     fields: AttemptFields = field(hash=False)
+    work_seconds: float | None = None
 
 
 def advance_together(writer: Writer, advances: Sequence[Advance], held: Sequence[Lease]) -> None:
@@ -62,8 +66,10 @@ def _advance(connection: sa.Connection, advance: Advance) -> None:
     row: dict[str, Any] = {
         "frontier": frontier_to_json(advance.frontier), "epoch": advance.epoch,
         "since": advance.since, "trace_version": advance.trace_version,
-        "reinitialize": None, "consecutive_errors": 0, "last_error": None,
+        "reinitialize": None, "consecutive_errors": 0, "last_error": None, "retry_at": None,
     }  # fmt: skip
+    if advance.work_seconds is not None:
+        row["work_seconds"] = advance.work_seconds
     if table.state is TableState.UNINITIALIZED:
         row["state"] = TableState.ACTIVE.value
     change = stream_tables.update().where(as_known).values(row)

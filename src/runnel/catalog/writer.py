@@ -178,6 +178,20 @@ class Writer(Reader):
             result = connection.execute(stream_tables.update().where(condition).values(row))
             return result.rowcount == 1
 
+    def record_tidied(
+        self, table: StreamTable, since: int, trace_version: int, *, is_noticed: bool = False
+    ) -> bool:
+        """Note another storage of the same contents; not when the table has moved on since.
+
+        How far it has come is left alone: without news that is moved without the lease.
+        """
+        c = stream_tables.c
+        same = (c.id == table.id, c.incarnation == table.incarnation, c.epoch == table.epoch)
+        change = stream_tables.update().where(*same)
+        with self.changing() if is_noticed else writing(self.engine) as connection:
+            row = {"since": since, "trace_version": trace_version}
+            return connection.execute(change.values(row)).rowcount == 1
+
     def record_no_data(
         self,
         table: StreamTable,

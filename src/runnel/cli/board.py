@@ -1,8 +1,7 @@
-"""What the scheduler is doing: a live table in a terminal, a line for each end elsewhere."""
+"""What the scheduler is doing, live in a terminal: what runs, how the tables stand, what ended."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -10,53 +9,44 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from runnel.cli.text import note, say
+from runnel.cli.lines import clock, first_line
 from runnel.model.refresh import RefreshAction
-from runnel.model.tabular import duration
+from runnel.schedule.machine import Machine
+from runnel.schedule.sight import Sight, sights
 from runnel.schedule.views import Ending, Finished, Start
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
-_LAST = 12
+_LAST = 6
 
 
-@dataclass(slots=True)
-class Lines:
-    """One line a refresh that did something, or failed."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A refresh under way; `work` is what it took before."""
 
-    as_json: bool = False
-    is_silent: bool = False
-    failed: int = 0
-
-    def started(self, start: Start) -> None:
-        pass
-
-    def ended(self, event: Finished) -> None:
-        if event.ending is Ending.FAILED:
-            self.failed += 1
-            note(f"{_clock()} {event.failed or event.start.unit}: {_first(event.error)}")
-        for result in event.results if not self.is_silent else ():
-            if self.as_json:
-                say(json.dumps(result.to_dict(), ensure_ascii=False))
-            elif result.action is not RefreshAction.NO_DATA:
-                say(f"{_clock()} {result}")
-        sys.stdout.flush()
+    name: str
+    since: float
+    work: float | None
 
 
 @dataclass(slots=True)
 class Board:
-    """What runs, for how long, and what ended last; drawn by a thread of rich's own."""
+    """Told by the loop's thread, drawn by a thread of rich's own."""
 
-    running: dict[str, float] = field(default_factory=dict)
+    running: dict[tuple[int, str], Running] = field(default_factory=dict)
     last: deque[tuple[str, ...]] = field(default_factory=lambda: deque(maxlen=_LAST))
+    tables: list[Sight] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    looked_at: float = field(default_factory=monotonic)
     done: int = 0
     failed: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    _work: dict[str, float | None] = field(default_factory=dict)
+    _titles: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
     @contextmanager
@@ -70,47 +60,52 @@ class Board:
             console = Console(file=stream, force_terminal=True)
             with Live(
                 get_renderable=board.drawn, console=console, refresh_per_second=4,
-                redirect_stdout=False, redirect_stderr=False,
+                redirect_stdout=False, redirect_stderr=False, vertical_overflow="crop",
             ):  # fmt: skip
                 yield board
 
+    def looked(self, now: float, machine: Machine) -> None:
+        """Take note of how all tables stand."""
+        found = sights(machine, now)
+        with self.lock:
+            self.tables, self.looked_at = found, monotonic()
+            self._work = {table.key: table.seconds for table in machine.tables.values()}
+            self._titles = {
+                name: t.title for t in machine.tables.values() for name in (t.name, t.key)
+            }
+
     def started(self, start: Start) -> None:
         with self.lock:
-            self.running[str(start.unit)] = monotonic()
+            members = start.unit.members
+            measured = [self._work.get(key) for key in members]
+            work = sum(seconds or 0.0 for seconds in measured) if any(measured) else None
+            name = ", ".join(self._title(key) for key in members)
+            self.running[start.number, str(start.unit)] = Running(name, monotonic(), work)
 
     def ended(self, event: Finished) -> None:
         with self.lock:
-            self.running.pop(str(event.start.unit), None)
+            self.running.pop((event.start.number, str(event.start.unit)), None)
             if event.ending is Ending.FAILED:
-                self.failed += 1
-                table = event.failed or str(event.start.unit)
-                self.last.append((_clock(), table, "FAILED", "", _first(event.error)))
+                self._note_failure(event)
             for result in event.results:
                 self.done += 1
+                title = self._titles.get(result.name, result.name)
+                self.errors.pop(title, None)
                 if result.action is not RefreshAction.NO_DATA:
                     changed = f"+{result.rows_inserted:,} -{result.rows_deleted:,}"
-                    self.last.append(
-                        (_clock(), result.name, result.action.value, changed, result.reason)
-                    )
+                    self.last.append((clock(), title, result.action.value, changed, result.reason))
 
-    def drawn(self) -> Table:
-        from rich.table import Table
+    def drawn(self) -> Group:
+        from runnel.cli.drawing import draw
 
         with self.lock:
-            title = f"{len(self.running)} running, {self.done:,} done, {self.failed:,} failed"
-            drawn = Table(title=title, expand=True, title_justify="left")
-            for name in ("time (UTC)", "table", "action", "rows", "reason"):
-                drawn.add_column(name, no_wrap=name != "reason")
-            for row in self.last:
-                drawn.add_row(*row)
-            for table, since in self.running.items():
-                drawn.add_row("now", table, "RUNNING", "", f"for {duration(monotonic() - since)}")
-        return drawn
+            return draw(self)
 
+    def _note_failure(self, event: Finished) -> None:
+        self.failed += 1
+        title = self._title(event.failed or event.start.unit.members[0])
+        self.errors[title] = first_line(event.error)
+        self.last.append((clock(), title, "FAILED", "", first_line(event.error)))
 
-def _first(error: str | None) -> str:
-    return (error or "failed").partition("\n")[0]
-
-
-def _clock() -> str:
-    return f"{datetime.now(UTC):%H:%M:%S}"
+    def _title(self, key: str) -> str:
+        return self._titles.get(key, key.removeprefix("default."))

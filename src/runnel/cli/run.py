@@ -17,7 +17,8 @@ from runnel.cli.place import find_place, opened
 from runnel.cli.text import is_terminal, note
 
 if TYPE_CHECKING:
-    from runnel.cli.board import Board, Lines
+    from runnel.cli.board import Board
+    from runnel.cli.lines import Lines
 
 
 def run(
@@ -59,7 +60,8 @@ def _stopping() -> Iterator[threading.Event]:
 
 @contextmanager
 def _shown(as_json: bool, once: bool) -> Iterator[Board | Lines]:
-    from runnel.cli.board import Board, Lines
+    from runnel.cli.board import Board
+    from runnel.cli.lines import Lines
 
     if once or as_json or not is_terminal(sys.stdout):
         if not once:

@@ -70,6 +70,8 @@ QUERY_SETTINGS = (
 """Session settings that can change what a query means."""
 
 _LAKE = "spark.runnel.lake"
+# Spark hands a session's settings on to its jobs as their properties, and this is one of those.
+_POOL = "spark.scheduler.pool"
 # Without its pages nobody looks at what Spark remembers of past queries; their plans, as text,
 # fill the memory of a session that lives for days.
 _FORGET = {
@@ -117,11 +119,15 @@ def open_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> Sess
 
 
 def worker_session(
-    spark: SparkSession, settings: Mapping[str, str], adaptive: bool
+    spark: SparkSession, settings: Mapping[str, str], adaptive: bool, pool: str | None = None
 ) -> SparkSession:
-    """A session of its own where Spark has them (not in Connect), with a query's settings."""
+    """A session of its own where Spark has them (not in Connect), with a query's settings.
+
+    Its jobs go into `pool`: where Spark shares fairly, a long job of one leaves room for others.
+    """
+    own = {_POOL: pool} if pool is not None and hasattr(spark, "newSession") else {}
     worker = spark.newSession() if hasattr(spark, "newSession") else spark
-    for name, value in {**WORKER_SETTINGS, **settings}.items():
+    for name, value in {**WORKER_SETTINGS, **settings, **own}.items():
         worker.conf.set(name, value)
     worker.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
     return worker
@@ -182,6 +188,7 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(lake_path.resolve() / "warehouse"),
+        "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **_FORGET,

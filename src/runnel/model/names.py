@@ -54,6 +54,11 @@ class TableName:
         return self.name if self.schema.lower() == "default" else f"{self.schema}.{self.name}"
 
 
+def is_reserved(shown: str) -> bool:
+    """Whether a name as it is shown is that of a table which holds the rows of a cycle."""
+    return shown.rpartition(".")[2].lower().startswith(RESERVED)
+
+
 def quote(identifier: str) -> str:
     """Quote an identifier for Spark SQL."""
     return "`" + identifier.replace("`", "``") + "`"

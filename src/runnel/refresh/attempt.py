@@ -139,7 +139,7 @@ def carry_out(
     planning = perf_counter()
     plan = plan_refresh(workspace, table, frontier)
     if plan.action is RefreshAction.REINITIALIZE:
-        workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.name, plan.reason)
+        workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, plan.reason)
         pinned = partial(_require_pins, table, frontier)
         table = rebuild_definition(workspace, table, plan.reason, pinned)
         plan = replace(plan, table=table)
@@ -196,11 +196,7 @@ def result_of(plan: RefreshPlan, outcome: Outcome, seconds: float) -> RefreshRes
 def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: RefreshResult) -> None:
     workspace.catalog.finish_attempt(attempt, states.Outcome.OK, **fields_of(result))
     is_renewed = result.action is RefreshAction.REINITIALIZE
-    if table.frontier is not None and result.action in (
-        RefreshAction.FULL,
-        RefreshAction.DIFFERENTIAL,
-    ):
-        seconds = smoothed(table.work_seconds, result.seconds)
+    if (seconds := work_of(table, result)) is not None:
         workspace.catalog.update_table(table.id, work_seconds=seconds)
     if table.consecutive_errors or table.last_error or table.reinitialize or is_renewed:
         workspace.catalog.update_table(
@@ -208,16 +204,26 @@ def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: Refr
         )
     if table.state is TableState.UNINITIALIZED:
         workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
-    _tell(workspace, table, result)
+    tell(workspace, table, result)
 
 
-def _tell(workspace: Workspace, table: StreamTable, result: RefreshResult) -> None:
+def work_of(table: StreamTable, result: RefreshResult) -> float | None:
+    """What a table's refreshes take, after one more; None when it tells nothing of that."""
+    if table.frontier is None or result.action not in (
+        RefreshAction.FULL,
+        RefreshAction.DIFFERENTIAL,
+    ):
+        return None
+    return smoothed(table.work_seconds, result.seconds)
+
+
+def tell(workspace: Workspace, table: StreamTable, result: RefreshResult) -> None:
     """What was done is worth an alert; that nothing had to be done is not."""
     if result.action is RefreshAction.REINITIALIZE:
-        workspace.alerts.emit(AlertKind.REINITIALIZED, table.name, result.reason)
+        workspace.alerts.emit(AlertKind.REINITIALIZED, table.label, result.reason)
     if result.action is not RefreshAction.NO_DATA:
         workspace.alerts.emit(
-            AlertKind.REFRESH_COMPLETED, table.name, f"{result.action}: {result.reason}",
+            AlertKind.REFRESH_COMPLETED, table.label, f"{result.action}: {result.reason}",
             action=result.action, rows_inserted=result.rows_inserted,
             rows_deleted=result.rows_deleted, seconds=round(result.seconds, 3),
         )  # fmt: skip
@@ -259,7 +265,7 @@ def fail(
         table.id, consecutive_errors=table.consecutive_errors + 1, last_error=str(told)
     )
     workspace.alerts.emit(
-        AlertKind.REFRESH_FAILED, table.name, told.primary, code=told.code, detail=told.detail,
+        AlertKind.REFRESH_FAILED, table.label, told.primary, code=told.code, detail=told.detail,
         hint=told.hint, consecutive_errors=table.consecutive_errors + 1,
     )  # fmt: skip
     return told

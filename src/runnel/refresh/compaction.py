@@ -79,12 +79,8 @@ def _held(workspace: Workspace, known: StreamTable, wait: float) -> Iterator[Str
 
 
 def _record(workspace: Workspace, table: StreamTable, since: int, is_noticed: bool) -> None:
-    assert table.frontier is not None
     version = workspace.trace(table).log.latest_version()
-    workspace.catalog.record_progress(
-        table.id, table.frontier, table.epoch, since, version,
-        incarnation=table.incarnation, is_noticed=is_noticed,
-    )  # fmt: skip
+    workspace.catalog.record_tidied(table, since, version, is_noticed=is_noticed)
 
 
 def is_due(workspace: Workspace, table: StreamTable) -> bool:

@@ -28,7 +28,9 @@ from runnel.refresh.attempt import (
     progress,
     result_of,
     skipped,
+    tell,
     unmoved,
+    work_of,
 )
 from runnel.refresh.pins import Pins
 from runnel.refresh.recovery import current, recover
@@ -82,6 +84,8 @@ class _GroupRun:
             self._give_up(error)
             raise
         reach("group.after_switch")
+        for table in self.tables:
+            tell(self.workspace, table, results[table.name.key])
         return results
 
     def _append(self, table: StreamTable) -> RefreshResult:
@@ -98,8 +102,11 @@ class _GroupRun:
         result = result_of(plan, outcome, perf_counter() - start)
         since, version = progress(self.workspace, table, outcome)
         self.advances.append(
-            Advance(plan.table, frontier, outcome.epoch, since, version, attempt, fields_of(result))
-        )
+            Advance(
+                plan.table, frontier, outcome.epoch, since, version, attempt, fields_of(result),
+                work_of(table, result),
+            )
+        )  # fmt: skip
         self.pins.set_epoch(table.name.key, table.incarnation, outcome.epoch)
         return result
 

@@ -45,8 +45,11 @@ def catch_up(workspace: Workspace, table: StreamTable) -> StreamTable:
 
 def _take_over(workspace: Workspace, table: StreamTable, last: TraceCommit) -> StreamTable:
     frontier = Frontier.from_json(last.metadata["frontier"])
-    if table.frontier and last.epoch == table.epoch:
-        frontier = max(table.frontier, frontier, key=lambda f: f.data_timestamp)
+    is_known = table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp
+    if is_known and last.epoch == table.epoch:
+        is_noticed = table.grouped
+        workspace.catalog.record_tidied(table, last.since, last.version, is_noticed=is_noticed)
+        return current(workspace, table.id)
     workspace.catalog.record_progress(
         table.id, frontier, last.epoch, last.since, last.version,
         incarnation=table.incarnation, is_noticed=table.grouped, known_epoch=table.epoch,

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 from runnel.catalog import Leases, Source, StreamTable, Writer
@@ -56,6 +57,7 @@ class Workspace:
     _in_use: list[SparkSession] = field(default_factory=list)
     _frames: OrderedDict[tuple[int, str, int], DataFrame] = field(default_factory=OrderedDict)
     _sessions_since: int = 0
+    _pools: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -133,7 +135,8 @@ class Workspace:
             idle = self._idle.setdefault(key, [])
             session = idle.pop() if idle else None
         if session is None:
-            session = worker_session(self.spark, settings, adaptive)
+            pool = f"runnel-{next(self._pools)}"
+            session = worker_session(self.spark, settings, adaptive, pool)
             register(session, self.functions.values())
         is_clean = True
         with self._lock:

@@ -14,6 +14,7 @@ import networkx as nx
 from runnel.catalog import IN_CYCLE, READS, Source, StreamTable
 from runnel.compile.sources import source_names
 from runnel.errors import InUse, UserError
+from runnel.model.alerts import AlertKind
 from runnel.model.refresh import RefreshMode, TableState
 from runnel.refresh.component import check_cycle_mode, define_component
 from runnel.refresh.definition import define
@@ -116,6 +117,20 @@ def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> Non
         check_cycle_mode(mode)
     for member in members_with(workspace.catalog.tables(), table):
         workspace.catalog.update_table(member.id, mode=mode)
+
+
+def resume_holder(workspace: Workspace, table: StreamTable) -> None:
+    """What holds the rows of a cycle has no name to resume it by: it goes with any member."""
+    for holder in members_with(workspace.catalog.tables(), table):
+        if not holder.keeps_cycle:
+            continue
+        state = TableState.ACTIVE if holder.epoch else TableState.UNINITIALIZED
+        workspace.catalog.update_table(
+            holder.id, state=state, consecutive_errors=0, last_error=None, retry_at=None
+        )
+        if holder.state is TableState.SUSPENDED:
+            said = "takes part in refreshes again"
+            workspace.alerts.emit(AlertKind.RESUMED, holder.label, said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ class Failures:
             self._failed(now, event, tables, next_due)
         elif event.ending in (Ending.BUSY, Ending.OVERTAKEN):
             times = self._busy.get(event.start.unit, (0, 0.0))[0]
-            pause = busy_pause(times, 1.0) if event.ending is Ending.BUSY else 0.0
-            self._busy[event.start.unit] = (times + 1, now + pause)
+            self._busy[event.start.unit] = (times + 1, now + _pause(event.ending, times))
 
     def forget(self, unit: Unit) -> None:
         self._busy.pop(unit, None)
@@ -67,4 +66,11 @@ class Failures:
         reason = f"failed {table.errors} times in a row: {said}"
         self.book.suspend(table, reason)
         tables[table.key] = replace(table, state=TableState.SUSPENDED)
-        self.alerts.emit(AlertKind.AUTO_SUSPENDED, table.name, reason, errors=table.errors)
+        self.alerts.emit(AlertKind.AUTO_SUSPENDED, table.title, reason, errors=table.errors)
+
+
+def _pause(ending: Ending, times: int) -> float:
+    """What was overtaken can go on at once; when that leads nowhere, not again and again."""
+    if ending is Ending.BUSY:
+        return busy_pause(times, 1.0)
+    return busy_pause(times - 1, 0.1) if times else 0.0

@@ -10,13 +10,15 @@ from queue import Empty, Queue
 from time import monotonic
 from typing import Protocol
 
-from runnel.errors import RunnelError, SystemFault
+from runnel.errors import RunnelError
 from runnel.model.results import RefreshResult
 from runnel.schedule.machine import Machine
 from runnel.schedule.views import Ending, Finished, Start
 
 _log = logging.getLogger("runnel")
 _LEAST = 0.02
+_NO_WORK = "the scheduler could not look for work"
+_NO_CARE = "the scheduler could not look after the lake"
 FINISH_SECONDS = 4.0
 ABANDON_SECONDS = 3.0
 
@@ -24,12 +26,16 @@ ABANDON_SECONDS = 3.0
 class Onlooker(Protocol):
     """Someone who shows what goes on; called from the loop's own thread."""
 
+    def looked(self, now: float, machine: Machine) -> None: ...
     def started(self, start: Start) -> None: ...
     def ended(self, event: Finished) -> None: ...
 
 
 class Blind:
     """An onlooker who does nothing."""
+
+    def looked(self, now: float, machine: Machine) -> None:
+        pass
 
     def started(self, start: Start) -> None:
         pass
@@ -54,6 +60,7 @@ class Loop:
     _threads: list[threading.Thread] = field(default_factory=list)
     _running: dict[tuple[int, str], Start] = field(default_factory=dict)
     _results: list[RefreshResult] = field(default_factory=list)
+    _troubles: dict[str, str] = field(default_factory=dict)
 
     def once(self) -> list[RefreshResult]:
         """Refresh what is due now, each table at most once, and come back."""
@@ -83,16 +90,34 @@ class Loop:
 
     def _tick(self) -> None:
         pause = self.machine.limits.interval
+        self._keep_house()
         try:
-            self.keep_house()
-            self._begin(self.machine.decide(self.clock()))
+            starts = self.machine.decide(self.clock())
+            self.onlooker.looked(self.clock(), self.machine)
+            self._begin(starts)
             pause = min(pause, self.machine.next_wake(self.clock()) - self.clock())
-        except SystemFault as error:
-            # The catalog may come back: the lake is not worse off than without a scheduler.
-            _log.warning("the scheduler could not look for work: %s", error)
+            self._warn(_NO_WORK, None)
+        except RunnelError as error:
+            # The catalog may come back, a table may just have been dropped: the next look tells.
+            self._warn(_NO_WORK, error)
         if self._take(max(_LEAST, pause)):
             while self._take(0.0):
                 pass
+
+    def _keep_house(self) -> None:
+        """What goes wrong beside the refreshes is no reason to refresh nothing any more."""
+        try:
+            self.keep_house()
+            self._warn(_NO_CARE, None)
+        except Exception as error:
+            self._warn(_NO_CARE, error)
+
+    def _warn(self, what: str, error: Exception | None) -> None:
+        """Once, however often it is tried again."""
+        text = "" if error is None else f"{what}: {error}"
+        if text and text != self._troubles.get(what):
+            _log.warning("%s", text)
+        self._troubles[what] = text
 
     def _begin(self, starts: list[Start]) -> None:
         for start in starts:

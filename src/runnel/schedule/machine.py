@@ -6,12 +6,12 @@ says. Everything that it knows of the lake it asks its book for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 
-from runnel.model.alerts import Alerts
+from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
 from runnel.schedule.failures import Failures
@@ -38,13 +38,14 @@ class Limits:
 
 @dataclass(slots=True)
 class Machine:
-    """Decides who is refreshed when, to which instant."""
+    """Decides who is refreshed when, to which instant; `lasting` is what was told before."""
 
     book: Book
     alerts: Alerts
     limits: Limits = field(default_factory=Limits)
     random: Random = field(default_factory=Random)
     units: UnitsOf = units_of
+    lasting: Mapping[AlertKind, Collection[str]] = field(default_factory=dict)
     tables: dict[str, TableView] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
     _plan: LagPlan | None = None
@@ -56,7 +57,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self._failures = Failures(self.book, self.alerts, self.limits.errors, self.random)
-        self._watch = Watch(self.alerts)
+        self._watch = Watch(self.alerts, {kind: set(keys) for kind, keys in self.lasting.items()})
 
     def decide(self, now: float) -> list[Start]:
         """What to start now; each start must be answered with `finished`."""
@@ -66,7 +67,7 @@ class Machine:
             if due := self._due(now):
                 self._form_pass(now, due)
         self._note_late(now)
-        self._watch.look(now, self.tables, self._planned)
+        self._watch.look(now, self.tables, self.plan)
         return self._starts()
 
     def continue_passes(self) -> list[Start]:
@@ -87,14 +88,14 @@ class Machine:
             of_pass.drop_below(start.unit)
         self.passes.close_over()
         if event.ending is not Ending.DONE:
-            self._failures.take(now, event, self.tables, self._next_due(start.unit, now))
+            self._failures.take(now, event, self.tables, self.next_due(start.unit, now))
 
     def next_wake(self, now: float) -> float:
         """When something falls due next, if nothing happens before."""
         busy = self.passes.waiting() | self.passes.running()
         dues = [
-            self._next_due(unit, now)
-            for unit, rhythm in self._planned.rhythms.items()
+            self.next_due(unit, now)
+            for unit, rhythm in self.plan.rhythms.items()
             if rhythm.is_own and busy.isdisjoint(unit.members)
         ]
         return min([*dues, self._failures.next_try(now, self.tables)], default=inf)
@@ -112,7 +113,7 @@ class Machine:
     # -- looking --------------------------------------------------------------------------------
 
     @property
-    def _planned(self) -> LagPlan:
+    def plan(self) -> LagPlan:
         assert self._plan is not None
         return self._plan
 
@@ -128,14 +129,15 @@ class Machine:
     def _last_due(self, unit: Unit, now: float) -> float:
         return self._due_around(unit, now)[0]
 
-    def _next_due(self, unit: Unit, now: float) -> float:
+    def next_due(self, unit: Unit, now: float) -> float:
+        """When a unit is due by its own schedule after now."""
         return self._due_around(unit, now)[1]
 
     def _due_around(self, unit: Unit, now: float) -> tuple[float, float]:
         """The due instants before and after now; kept, because cron lines are slow to work out."""
         known = self._dues.get(unit)
         if known is None or not known[0] <= now < known[1]:
-            rhythm = self._planned.rhythms.get(unit, Rhythm())
+            rhythm = self.plan.rhythms.get(unit, Rhythm())
             known = self._dues[unit] = (rhythm.last(now), rhythm.next(now))
         return known
 
@@ -144,13 +146,13 @@ class Machine:
         busy = self.passes.waiting() | self.passes.running()
         found = [
             unit
-            for unit, rhythm in self._planned.rhythms.items()
+            for unit, rhythm in self.plan.rhythms.items()
             if rhythm.is_own
             and busy.isdisjoint(unit.members)
             and self._timestamp(unit) < self._last_due(unit, now)
         ]
         blocked = self._blocked(now) if found else set()
-        free = [u for u in found if blocked.isdisjoint({u, *self._planned.graph.above[u]})]
+        free = [u for u in found if blocked.isdisjoint({u, *self.plan.graph.above[u]})]
         return sorted(free, key=lambda unit: (self._deadline(unit, now), unit.members))
 
     def _timestamp(self, unit: Unit) -> float:
@@ -160,7 +162,7 @@ class Machine:
         """Units that must not start: suspended, failed a moment ago, or busy elsewhere."""
         return {
             unit
-            for unit in self._planned.graph.units
+            for unit in self.plan.graph.units
             if any(
                 self.tables[k].state is TableState.SUSPENDED
                 or (self.tables[k].retry_at or -inf) > now
@@ -171,7 +173,7 @@ class Machine:
 
     def _deadline(self, unit: Unit, now: float) -> float:
         """Until when the unit should have been refreshed; what is late longest comes first."""
-        targets = [t for k in unit.members if (t := self._planned.aims[k].target) is not None]
+        targets = [t for k in unit.members if (t := self.plan.aims[k].target) is not None]
         reached = self._timestamp(unit)
         if not targets or reached == -inf:
             return self._last_due(unit, now)
@@ -184,7 +186,7 @@ class Machine:
         deadlines = self._members(now, due)
         if not deadlines:
             return
-        graph = self._planned.graph
+        graph = self.plan.graph
         tables = [self.tables[k] for unit in graph.in_order(deadlines) for k in unit.members]
         reached = max((t for v in tables if (t := v.timestamp) is not None), default=-inf)
         snapshot = self.book.pin(max(now, reached + _INSTANT), tables)
@@ -201,7 +203,7 @@ class Machine:
         waiting = self.passes.waiting()
         found: dict[Unit, float] = {}
         for unit in due:
-            together = {unit, *self._planned.graph.above[unit]}
+            together = {unit, *self.plan.graph.above[unit]}
             if any(not waiting.isdisjoint(u.members) for u in together):
                 continue
             deadline = self._deadline(unit, now)
@@ -284,7 +286,7 @@ class Machine:
         for of_pass in self.passes.under_way.values():
             for unit in sorted(of_pass.running | of_pass.waiting, key=lambda u: u.members):
                 mark = (of_pass.number, unit)
-                is_own = self._planned.rhythms.get(unit, Rhythm()).is_own
+                is_own = self.plan.rhythms.get(unit, Rhythm()).is_own
                 if not is_own or mark in self._skipped:
                     continue
                 if of_pass.snapshot.timestamp < self._last_due(unit, now):

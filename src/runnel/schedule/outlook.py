@@ -119,4 +119,5 @@ def view_of(table: StreamTable) -> TableView:
         errors=table.consecutive_errors,
         retry_at=table.retry_at.timestamp() if table.retry_at else None,
         seconds=table.work_seconds,
+        label=table.label if table.keeps_cycle else "",
     )

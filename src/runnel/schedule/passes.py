@@ -32,12 +32,13 @@ def refresh_pass(
     A table that fails holds up those below it, not the others; its error is raised at the end.
     """
     tables = {t.name.key: t for t in workspace.catalog.tables()}
+    keys = {str(t.name): key for key, t in tables.items()}
     pins = Pins(workspace)
     failed = renew_views(workspace, tables, targets, pins)
     results: dict[str, RefreshResult] = {}
     for unit in _units(workspace, tables, targets):
         for result in _refresh_unit(workspace, [tables[key] for key in unit], pins, failed):
-            key = TableName.parse(result.name).key
+            key = keys[result.name]
             if not tables[key].keeps_cycle:
                 results[key] = result
                 notice(result)

@@ -6,6 +6,8 @@ from random import Random
 
 _FIRST = 5.0
 _LONGEST = 300.0
+# Short enough that the work of a process that died is taken over within its lease.
+_LONGEST_BUSY = 5.0
 
 
 def back_off(errors: int, random: Random) -> float:
@@ -16,4 +18,4 @@ def back_off(errors: int, random: Random) -> float:
 
 def busy_pause(times: int, interval: float) -> float:
     """Seconds until a table that someone else refreshes is looked at again."""
-    return min(30.0, interval * 2.0 ** min(times, 10))
+    return min(_LONGEST_BUSY, interval * 2.0 ** min(times, 10))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from runnel.errors import UserError
+from runnel.errors import RunnelError, UserError
+from runnel.model.alerts import AlertKind
+from runnel.model.names import is_reserved
 from runnel.model.results import RefreshResult
 from runnel.model.settings import Settings
 from runnel.model.tabular import Rows
+from runnel.refresh.lifecycle import remove_orphans
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
 from runnel.schedule.clock import SteadyClock
@@ -23,7 +27,9 @@ from runnel.schedule.retention import watch_retention
 from runnel.schedule.units import Policy, Unit
 from runnel.schedule.views import TableView, instant
 
+_log = logging.getLogger("runnel")
 _RETENTION_SECONDS = 600.0
+_MANY = 1_000_000
 
 
 def run_lake(
@@ -40,7 +46,9 @@ def run_lake(
     clock = SteadyClock()
     house = _House(workspace, clock, notice_names)
     book = LakeBook(workspace)
-    machine = Machine(book, workspace.alerts, limits, units=partial(_units, book))
+    machine = Machine(
+        book, workspace.alerts, limits, units=partial(lake_units, book), lasting=_lasting(workspace)
+    )
     loop = Loop(
         machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
         workspace.abandon, house.keep,
@@ -48,7 +56,8 @@ def run_lake(
     try:
         if once:
             house.keep()
-            return Rows(loop.once(), RefreshResult.COLUMNS)
+            done = [result for result in loop.once() if not is_reserved(result.name)]
+            return Rows(done, RefreshResult.COLUMNS)
         loop.forever()
         return Rows([], RefreshResult.COLUMNS)
     finally:
@@ -56,7 +65,16 @@ def run_lake(
             workspace.is_ending.clear()
 
 
-def _units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
+def _lasting(workspace: Workspace) -> dict[AlertKind, set[str]]:
+    """What an earlier process told and nobody has ended since."""
+    found: dict[AlertKind, set[str]] = {}
+    for alert in workspace.catalog.alerts(limit=_MANY, lasting=True):
+        if alert.table_key is not None:
+            found.setdefault(alert.kind, set()).add(alert.table_key)
+    return found
+
+
+def lake_units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
     """Atomic groups and cycles as one unit each, every other table by itself."""
     settings = book.workspace.settings
     policy = Policy(settings.diamond_schedule_policy.value)
@@ -102,4 +120,13 @@ class _House:
         if self._watched_at is None or now - self._watched_at >= _RETENTION_SECONDS:
             self._watched_at = now
             watch_retention(self.workspace, instant(now))
+            self._remove_orphans()
         self.notice_names()
+
+    def _remove_orphans(self) -> None:
+        """What was left of tables by processes that died while they made or dropped them."""
+        try:
+            for incarnation in remove_orphans(self.workspace):
+                _log.info("removed the storage %s, which no table owns", incarnation)
+        except (RunnelError, OSError) as error:
+            _log.warning("storage that no table owns could not be removed: %s", error)

@@ -20,7 +20,8 @@ from runnel.schedule.units import Unit
 class TableView:
     """A stream table for the scheduler; times are seconds since 1970.
 
-    `is_restless`: a refresh has something to do even when no source changed.
+    `is_restless`: a refresh has something to do even when no source changed. `label` is what to
+    call a table before the user that is not the user's own.
     """
 
     key: str
@@ -39,6 +40,11 @@ class TableView:
     errors: int = 0
     retry_at: float | None = None
     seconds: float | None = None
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name
 
 
 class Snapshot(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,12 @@ class Watch:
     """
 
     alerts: Alerts
-    _known: dict[AlertKind, set[str]] = field(default_factory=dict)
+    known: dict[AlertKind, set[str]] = field(default_factory=dict)
     _looked_at: float | None = None
 
     def look(self, now: float, tables: Mapping[str, TableView], plan: LagPlan) -> None:
         self._tell(AlertKind.STALE, AlertKind.FRESH, tables, _stale(now, tables, plan))
+        self._tell_held_up(tables, _held_up(tables, plan))
         if self._looked_at is None or not 0 <= now - self._looked_at < _EVERY:
             self._looked_at = now
             missed = _missed(tables, plan)
@@ -40,16 +41,30 @@ class Watch:
         tables: Mapping[str, TableView],
         found: Mapping[str, tuple[str, dict[str, Any]]],
     ) -> None:
-        known = self._known.setdefault(begin, set())
+        known = self.known.setdefault(begin, set())
         for key in sorted(found.keys() - known):
             message, facts = found[key]
             self.alerts.emit(begin, tables[key].name, message, **facts)
         for key in sorted(known - found.keys()):
             if key in tables:
                 self.alerts.emit(end, tables[key].name, _OVER[end])
-        self._known[begin] = set(found)
+        self.known[begin] = set(found)
+
+    def _tell_held_up(
+        self, tables: Mapping[str, TableView], found: Mapping[str, tuple[AlertKind, str]]
+    ) -> None:
+        known = {kind: self.known.get(kind, set()) for kind in _HELD_UP}
+        for key, (kind, message) in sorted(found.items()):
+            if key not in known[kind]:
+                self.alerts.emit(kind, tables[key].title, message)
+        for key in sorted(set().union(*known.values()) - found.keys()):
+            if key in tables:
+                said = "what it reads is refreshed again"
+                self.alerts.emit(AlertKind.UPSTREAM_RECOVERED, tables[key].title, said)
+        self.known |= {kind: {k for k, f in found.items() if f[0] is kind} for kind in _HELD_UP}
 
 
+_HELD_UP = (AlertKind.UPSTREAM_SUSPENDED, AlertKind.UPSTREAM_FAILED)
 _OVER = {
     AlertKind.FRESH: "is within its target lag again",
     AlertKind.LAG_REACHABLE: "can keep its target lag again",
@@ -69,6 +84,26 @@ def _stale(
             said = f"is {duration(lag)} behind, its target is {duration(aim.target)}"
             found[key] = (said, {"lag_seconds": lag, "target_seconds": aim.target})
     return found
+
+
+def _held_up(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[AlertKind, str]]:
+    """Tables that stand still because one above them does; they keep serving what they hold."""
+    found: dict[str, tuple[AlertKind, str]] = {}
+    stuck = {key for key, t in tables.items() if t.errors or t.state is TableState.SUSPENDED}
+    units = {plan.graph.unit_of[key] for key in stuck}
+    for unit in plan.graph.units if stuck else ():
+        above = sorted(k for u in plan.graph.above[unit] & units for k in u.members if k in stuck)
+        for key in unit.members if above else ():
+            found[key] = _why_held_up([tables[k] for k in above])
+    return found
+
+
+def _why_held_up(above: Sequence[TableView]) -> tuple[AlertKind, str]:
+    suspended = [table for table in above if table.state is TableState.SUSPENDED]
+    if suspended:
+        said = f"{suspended[0].title}, which it is computed from, is suspended"
+        return AlertKind.UPSTREAM_SUSPENDED, said
+    return AlertKind.UPSTREAM_FAILED, f"{above[0].title}, which it is computed from, failed"
 
 
 def _missed(

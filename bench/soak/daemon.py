@@ -1,0 +1,72 @@
+"""The daemon of a soak: `runnel run` in a process of its own, that can be killed at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+END_SECONDS = 10.0
+
+
+@dataclass
+class Daemon:
+    """Starts in a process group of its own, so that its Spark can be killed with it."""
+
+    folder: Path
+    log: Path
+    workers: int = 2
+    environment: Mapping[str, str] = field(default_factory=dict)
+    _process: subprocess.Popen[bytes] | None = None
+    _from: int = 0
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "runnel.cli.main", "run", "--lake", str(self.folder)]
+        with self.log.open("ab") as log:
+            self._from = log.tell()
+            self._process = subprocess.Popen(
+                [*command, "--workers", str(self.workers)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **self.environment},
+            )  # fmt: skip
+
+    @property
+    def ended_with(self) -> int | None:
+        """The exit code, when it is not running."""
+        return self.process.poll()
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether it has told of a refresh since it was started."""
+        with self.log.open("rb") as log:
+            log.seek(self._from)
+            return log.read().count(b"\n") > 1
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def kill(self, *, with_spark: bool) -> None:
+        """kill -9; without its Spark, that ends by itself a moment later, or commits before."""
+        if with_spark:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> tuple[int | None, float]:
+        """Ask it to end: its exit code (None: it had to be killed) and how long that took."""
+        asked = monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code: int | None = self.process.wait(6 * END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill(with_spark=True)
+            code = None
+        return code, monotonic() - asked

@@ -1,0 +1,153 @@
+"""A soak from its first table to its report."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+import runnel
+from bench.soak.checks import Broken, Reader
+from bench.soak.daemon import Daemon
+from bench.soak.ending import settle
+from bench.soak.graph import make_bases, make_tables
+from bench.soak.load import Writer
+from bench.soak.report import Report
+
+Say = Callable[[str], None]
+_TELL_EVERY = 30.0
+_PATIENCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do for how long, times in seconds.
+
+    `kill_every` is the mean, counted from a daemon's first refresh. With `kills` it goes on, on a
+    slow machine, until there were as many, and stops killing then.
+    """
+
+    seconds: float = 600.0
+    kill_every: float = 75.0
+    kills: int | None = None
+    write_every: float = 1.0
+    read_every: float = 1.0
+    workers: int = 2
+    seed: int = 0
+    master: str | None = None
+
+
+def soak(folder: Path, plan: Plan, say: Say = lambda text: None) -> Report:
+    """Run everything in a new lake folder."""
+    conf = {"spark.driver.memory": "2g"}
+    if plan.master is not None:
+        conf = {"spark.master": plan.master}
+    make_bases(folder)
+    with runnel.connect(folder, allow_circular=True, spark_conf=conf) as lake:
+        make_tables(lake)
+        say("tables are made")
+        return _Soak(lake, folder, plan, say).run()
+
+
+@dataclass
+class _Soak:
+    lake: runnel.Lake
+    folder: Path
+    plan: Plan
+    say: Say
+    report: Report = field(default_factory=Report)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.plan.seed)
+        self.writer = Writer(self.lake, self.folder, Random(self.plan.seed + 1))
+        self.reader = Reader(self.lake, Random(self.plan.seed + 2))
+        environment = {} if self.plan.master is None else {"RUNNEL_MASTER": self.plan.master}
+        log = self.folder.parent / "daemon.log"
+        self.daemon = Daemon(self.folder, log, self.plan.workers, environment)
+
+    def run(self) -> Report:
+        self.begun = monotonic()
+        self.daemon.start()
+        threads = [
+            threading.Thread(target=self._repeat, args=args, daemon=True)
+            for args in (
+                (self.writer.write, self.plan.write_every), (self.reader.read, self.plan.read_every)
+            )
+        ]  # fmt: skip
+        for thread in threads:
+            thread.start()
+        try:
+            self._kill_now_and_then()
+        finally:
+            self.stop.set()
+            for thread in threads:
+                thread.join(120)
+            self._end_daemon()
+        self._note()
+        settle(self.lake, self.folder, self.writer.truth, self.report, self.begun)
+        return self.report
+
+    def _repeat(self, act: Callable[[], None], pause: float) -> None:
+        while not self.stop.is_set():
+            try:
+                act()
+            except Broken as error:
+                self.report.broken.append(str(error))
+                self.stop.set()
+            except Exception as error:
+                self.report.broken.append(f"{act.__name__}: {type(error).__name__}: {error}")
+                self.say(traceback.format_exc())
+                self.stop.set()
+            self.stop.wait(pause)
+
+    def _kill_now_and_then(self) -> None:
+        told = monotonic()
+        kill_at: float | None = None
+        while not self.stop.wait(0.2) and not self._is_over():
+            if (code := self.daemon.ended_with) is not None:
+                self.report.broken.append(f"the daemon ended by itself with code {code}")
+                return
+            if kill_at is None:
+                kill_at = monotonic() + self._pause() if self.daemon.has_worked else None
+            elif monotonic() >= kill_at and self.report.kills != self.plan.kills:
+                self._kill()
+                kill_at = None
+            if monotonic() - told >= _TELL_EVERY:
+                told = monotonic()
+                self._note()
+                self.say(self.report.lines()[0] + f", {self.report.kills} kills")
+
+    def _is_over(self) -> bool:
+        passed = monotonic() - self.begun
+        wanted = self.plan.kills
+        is_short = wanted is not None and (self.report.kills < wanted or not self.daemon.has_worked)
+        return passed >= (_PATIENCE if is_short else 1) * self.plan.seconds
+
+    def _kill(self) -> None:
+        with_spark = self.random.random() < 0.5
+        self.daemon.kill(with_spark=with_spark)
+        self.report.kills += 1
+        self.say(f"killed the daemon{', and its Spark' if with_spark else ''}")
+        self.daemon.start()
+
+    def _pause(self) -> float:
+        return self.plan.kill_every * self.random.uniform(0.5, 1.5)
+
+    def _end_daemon(self) -> None:
+        if self.daemon.ended_with is not None:
+            return
+        code, seconds = self.daemon.stop()
+        self.report.stop_seconds = seconds
+        if code != 0:
+            self.report.broken.append(f"the daemon ended with code {code} after SIGTERM")
+
+    def _note(self) -> None:
+        self.report.seconds = monotonic() - self.begun
+        self.report.commits = self.writer.commits
+        self.report.reads = self.reader.reads.copy()
+        self.report.without_instant = self.reader.without_instant
