@@ -219,16 +219,6 @@ def test_immediate_tables_come_along_and_are_not_refreshed_twice(
     assert str(lake.table("top").first()["best"]) == "100.00"
 
 
-def test_names_that_need_quotes(lake: Lake, tmp_path: Path) -> None:
-    source = orders(lake, tmp_path)
-    make(lake, "`my sales`", SALES)
-    source.append((4, 12, "90.00"))
-    assert [(r.name, str(r.action)) for r in lake.run(once=True)] == [("my sales", "DIFFERENTIAL")]
-    source.append((5, 12, "90.00"))
-    assert lake.refresh("`my sales`").action == "DIFFERENTIAL"
-    verified(lake, "`my sales`")
-
-
 def test_two_schedulers_share_the_work_and_do_nothing_twice(
     lake: Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
