@@ -32,6 +32,7 @@ class Daemon:
             self._process = subprocess.Popen(
                 [*command, "--workers", str(self.workers)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=_take_interrupts,  # noqa: PLW1509
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **self.environment},
             )  # fmt: skip
 
@@ -70,3 +71,8 @@ class Daemon:
             self.kill(with_spark=True)
             code = None
         return code, monotonic() - asked
+
+
+def _take_interrupts() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would this."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

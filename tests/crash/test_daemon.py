@@ -90,6 +90,7 @@ def test_two_daemons_share_the_work_and_one_takes_over(
             assert lake.verify(name).ok
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(server: ConnectServer, tmp_path: Path) -> None:
     plan = Plan(
         seconds=40, kill_every=6, kills=3, write_every=0.3, read_every=0.3,
