@@ -24,7 +24,7 @@ from schedule.gates import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 _COLUMNS = {"id": "bigint", "cust": "int", "amount": "int"}
-_ENDLESS = "SELECT COUNT(*) AS n FROM orders a, orders b WHERE sqrt(a.id + b.id) > 3"
+_ENDLESS = "SELECT COUNT(*) AS n FROM {0} a, {0} b WHERE sqrt(a.id + b.id) > 3"
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
         yield started
 
 
-def base(folder: Path, count: int = 3) -> str:
-    path = str(folder / "warehouse" / "orders")
+def base(folder: Path, count: int = 3, name: str = "orders") -> str:
+    """A table; lakes on one server need different names for theirs."""
+    path = str(folder / "warehouse" / name)
     write_deltalake(path, arrow_rows(_COLUMNS, [(i, i % 7, i) for i in range(count)]))
     return path
 
@@ -155,9 +156,10 @@ def test_asked_to_end_in_the_middle_of_a_refresh(
     number: signal.Signals, server: ConnectServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "lake"
-    base(folder, 200_000)
+    base(folder, 200_000, f"many_{number}")
+    query = _ENDLESS.format(f"many_{number}")
     with server.lake(folder) as lake:
-        lake.create_stream_table("endless", _ENDLESS, schedule="1s", initialize=False)
+        lake.create_stream_table("endless", query, schedule="1s", initialize=False)
         table = lake._find("endless")
         running = daemon(server, folder)
         wait_until(lambda: _runs(lake, "endless"), (folder.parent / "daemon.log").read_text())
