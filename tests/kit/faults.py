@@ -168,4 +168,4 @@ def _read_others_of_a_join(patch: pytest.MonkeyPatch, *, is_new: bool) -> None:
 
 
 def _at(place: int, walk: Any) -> Any:
-    return replace(walk, term=place)
+    return replace(walk, terms=(place,))

@@ -3,7 +3,8 @@
     new(R1) x .. x new(Ri-1) x change(Ri) x old(Ri+1) x .. x old(Rn)
 
 Each term starts from its change and walks along the join graph, so that the small side is built.
-Inputs that did not change are the same in all terms: they are joined to the sum of these, once.
+Terms that have joined the same inputs, and read what is left at the same end, go on as their sum:
+each input is read fewer times than there are terms. Inputs that did not change are the same in all.
 """
 
 from __future__ import annotations
@@ -54,43 +55,70 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
     changed = [i for i, change in changes.items() if change is not None]
     if not changed:
         return None
-    first = core(node, changed)
-    terms = [_walked(emitter, node, _start(changes[i], i), first) for i in changed]
-    joined = terms[0] if len(terms) == 1 else _sum(emitter, node, terms)
-    return _walked(emitter, node, joined, range(len(node.inputs))).step
+    walks = [_start(changes[i], i) for i in changed]
+    for inputs in (core(node, changed), range(len(node.inputs))):
+        walks = _walked(emitter, node, walks, inputs)
+    assert len(walks) == 1
+    return walks[0].step
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """How far a walk along the join graph has come; `term` is the input whose change it began with.
+    """How far a walk along the join graph has come; `terms` are the inputs whose changes it is of.
 
     `size_known`: nothing was joined to the change yet.
     """
 
     step: str
     done: tuple[int, ...]
-    term: int | None
+    terms: tuple[int, ...]
     size_known: bool = False
+
+    def goes_on_like(self, other: _Walk, changed: set[int]) -> bool:
+        """Whether both have joined the same, and no changed input left is between their terms."""
+        terms = self.terms + other.terms
+        left = changed - set(self.done)
+        between = left.intersection(range(min(terms), max(terms)))
+        return set(self.done) == set(other.done) and not between
 
 
 def _start(change: str | None, index: int) -> _Walk:
     assert change is not None
-    return _Walk(change, (index,), index, size_known=True)
+    return _Walk(change, (index,), (index,), size_known=True)
 
 
-def _sum(emitter: Emitter, node: InnerJoin, terms: list[_Walk]) -> _Walk:
-    columns = [c for i in sorted(terms[0].done) for c in node.inputs[i].columns]
+def _walked(
+    emitter: Emitter, node: InnerJoin, walks: list[_Walk], inputs: Sequence[int]
+) -> list[_Walk]:
+    """The walks, gone on to all of these inputs; the one that is least far goes first."""
+    walks = _summed(emitter, node, walks)
+    while behind := [w for w in walks if any(i not in w.done for i in inputs)]:
+        walk = min(behind, key=lambda w: len(w.done))
+        walks[walks.index(walk)] = _joined(emitter, node, walk, inputs)
+        walks = _summed(emitter, node, walks)
+    return walks
+
+
+def _summed(emitter: Emitter, node: InnerJoin, walks: list[_Walk]) -> list[_Walk]:
+    """The walks that go on alike as one."""
+    changed = {i for walk in walks for i in walk.terms}
+    found: list[list[_Walk]] = []
+    for each in walks:
+        alike = next((group for group in found if each.goes_on_like(group[0], changed)), None)
+        if alike is None:
+            found.append([each])
+        else:
+            alike.append(each)
+    return [group[0] if len(group) == 1 else _sum(emitter, node, group) for group in found]
+
+
+def _sum(emitter: Emitter, node: InnerJoin, walks: list[_Walk]) -> _Walk:
+    done = tuple(sorted(walks[0].done))
+    columns = [c for i in done for c in node.inputs[i].columns]
     names = listed(names_of(columns), W)
-    sql = "\nUNION ALL\n".join(f"SELECT {names} FROM {step_of(term.step)}" for term in terms)
+    sql = "\nUNION ALL\n".join(f"SELECT {names} FROM {step_of(walk.step)}" for walk in walks)
     step = emitter.add("join", "sum of the join's terms", sql, columns)
-    return _Walk(step, tuple(sorted(terms[0].done)), None)
-
-
-def _walked(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int]) -> _Walk:
-    """The walk, gone on to all of these inputs."""
-    while any(i not in walk.done for i in inputs):
-        walk = _joined(emitter, node, walk, inputs)
-    return walk
+    return _Walk(step, done, tuple(sorted(i for walk in walks for i in walk.terms)))
 
 
 def _joined(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int]) -> _Walk:
@@ -101,8 +129,7 @@ def _joined(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int
     remaining = _remaining(node, walk.done)
     if not walk.size_known:
         emitter.keep_if_meeting(walk.step, _sources(other))
-    is_new = walk.term is None or index < walk.term
-    reading = emitter.new(other) if is_new else emitter.old(other)
+    reading = emitter.new(other) if index < walk.terms[0] else emitter.old(other)
     source = _restricted(emitter, other, reading, walk.step, columns, remaining)
     columns += other.columns
     usable, remaining = _usable(remaining, columns)
@@ -110,9 +137,10 @@ def _joined(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int
     done = (*walk.done, index)
     if len(done) == len(node.inputs) and remaining:
         sql = f"SELECT * FROM ({sql}) WHERE {condition(remaining)}"
-    begun = "the terms" if walk.term is None else f"term of input {walk.term + 1}"
+    numbered = ", ".join(str(i + 1) for i in walk.terms)
+    begun = f"terms of inputs {numbered}" if len(walk.terms) > 1 else f"term of input {numbered}"
     step = emitter.add("term", f"{begun}, joined with input {index + 1}", sql, columns)
-    return _Walk(step, done, walk.term)
+    return _Walk(step, done, walk.terms)
 
 
 def _remaining(node: InnerJoin, done: Sequence[int]) -> list[Scalar]:
