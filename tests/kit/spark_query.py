@@ -117,6 +117,8 @@ class SparkQuery:
     def _bound(self) -> Iterator[Binding]:
         """The tokens of the round as views."""
         with binding(self._workspace, self.spark) as bound:
+            # A cache costs more than the few rows do here.
+            bound.keep = lambda frame: self.spark.createDataFrame(frame.toArrow())
             for table in self.tables:
                 key = table.schema.key
                 moment = self._now[key]
