@@ -19,8 +19,8 @@ _log = logging.getLogger("runnel")
 _LEAST = 0.02
 _NO_WORK = "the scheduler could not look for work"
 _NO_CARE = "the scheduler could not look after the lake"
-FINISH_SECONDS = 4.0
-ABANDON_SECONDS = 3.0
+FINISH_SECONDS = 3.0
+ABANDON_SECONDS = 2.5
 
 
 class Onlooker(Protocol):
