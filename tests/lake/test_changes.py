@@ -79,7 +79,7 @@ def check(spark: SparkSession, log: DeltaLog, pairs: Sequence[tuple[int, int]]) 
     [
         (FEED, False, Way.FILES),
         (NO_FEED, False, Way.FILES),
-        (FEED, True, Way.FEED),
+        pytest.param(FEED, True, Way.FEED, marks=pytest.mark.slow),
         pytest.param(NO_FEED, True, Way.VERSIONS, marks=pytest.mark.slow),
         (f"{FEED}, {VECTORS}", False, Way.FEED),
         (f"{NO_FEED}, {VECTORS}", False, Way.VERSIONS),
