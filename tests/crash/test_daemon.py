@@ -151,6 +151,7 @@ def test_with_nothing_to_do_no_spark_is_started(tmp_path: Path) -> None:
 
 
 # Last in the file: a cancelled task looks up only now and then, and keeps its core until then.
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_end_in_the_middle_of_a_refresh(
     number: signal.Signals, server: ConnectServer, tmp_path: Path
