@@ -22,8 +22,8 @@ from runnel.lake.session import worker_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
 
-_IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "192"))
-_ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "8"))
+_IN_MEMORY = int(os.environ.get("RUNNEL_FUZZ_SPARK_CASES", "180"))
+_ON_LAKE = int(os.environ.get("RUNNEL_FUZZ_LAKE_CASES", "20"))
 _SHARES = {0: 0.5, 1: 0.4, 2: 0.1}
 
 
