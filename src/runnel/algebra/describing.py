@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from runnel.algebra.nodes import (
     Aggregate,
@@ -19,11 +19,11 @@ from runnel.algebra.nodes import (
     Repeat,
     Scan,
     SemiJoin,
-    SortKey,
     TopK,
     UnionAll,
     Window,
 )
+from runnel.algebra.printing import condition_label, top_label
 from runnel.algebra.scalar import Scalar
 
 _LONGEST = 48
@@ -48,15 +48,8 @@ def describe(node: Node, names: Names) -> str:
         case Project():
             shown = [_text(s, names) for _, s in node.items]
             return f"Project [{', '.join(dict.fromkeys(shown))}]"
-        case Filter():
-            return f"Filter [{_all(node.conjuncts, names)}]"
-        case InnerJoin():
-            return f"InnerJoin [{_all(node.conjuncts, names)}]"
-        case OuterJoin():
-            return f"{node.kind.capitalize()}Join [{_all(node.conjuncts, names)}]"
-        case SemiJoin():
-            kind = "AntiJoin" if node.is_anti else "SemiJoin"
-            return f"{kind} [{_all(node.conjuncts, names)}]"
+        case Filter() | InnerJoin() | OuterJoin() | SemiJoin():
+            return condition_label(node, lambda name: names.get(name, name))
         case Repeat():
             return f"Repeat [{_text(node.times, names)} times]"
         case Generate():
@@ -77,9 +70,7 @@ def describe(node: Node, names: Names) -> str:
             shown = [_text(call.function, names) for call in node.calls]
             return f"Window by [{keys}] [{', '.join(shown)}]"
         case TopK():
-            first = "all" if node.limit is None else node.limit
-            skipped = f" after {node.offset}" if node.offset else ""
-            return f"TopK [{first}{skipped} by {', '.join(_key(k, names) for k in node.order)}]"
+            return top_label(node, lambda name: names.get(name, name))
 
 
 def is_renaming(node: Node) -> bool:
@@ -135,16 +126,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _all(conjuncts: Iterable[Scalar], names: Names) -> str:
-    return " AND ".join(s.render(lambda name: names.get(name, name)) for s in conjuncts)
-
-
 def _listed(node: Node, names: Names) -> str:
     return ", ".join(names.get(c.name, c.name) for c in node.columns)
-
-
-def _key(key: SortKey, names: Names) -> str:
-    return str(SortKey(names.get(key.column, key.column), key.is_descending, key.nulls_first))
 
 
 def _call(call: Call, names: Names) -> str:

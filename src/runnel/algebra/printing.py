@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from runnel.algebra.nodes import (
     Aggregate,
     Call,
@@ -40,15 +43,8 @@ def label(node: Node) -> str:
             return "OneRow"
         case Project():
             return f"Project [{', '.join(f'{c.name}={s}' for c, s in node.items)}]"
-        case Filter():
-            return f"Filter [{' AND '.join(map(str, node.conjuncts))}]"
-        case InnerJoin():
-            return f"InnerJoin [{' AND '.join(map(str, node.conjuncts))}]"
-        case OuterJoin():
-            return f"{node.kind.capitalize()}Join [{' AND '.join(map(str, node.conjuncts))}]"
-        case SemiJoin():
-            kind = "AntiJoin" if node.is_anti else "SemiJoin"
-            return f"{kind} [{' AND '.join(map(str, node.conjuncts))}]"
+        case Filter() | InnerJoin() | OuterJoin() | SemiJoin():
+            return condition_label(node)
         case Repeat():
             return f"Repeat [{node.times} times]"
         case Generate():
@@ -69,9 +65,31 @@ def label(node: Node) -> str:
             shown = [f"{c.output.name}={c.function}" for c in node.calls]
             return f"Window by [{', '.join(node.partition)}] [{', '.join(shown)}]"
         case TopK():
-            first = "all" if node.limit is None else node.limit
-            skipped = f" after {node.offset}" if node.offset else ""
-            return f"TopK [{first}{skipped} by {', '.join(map(str, node.order))}]"
+            return top_label(node)
+
+
+def condition_label(
+    node: Filter | InnerJoin | OuterJoin | SemiJoin,
+    called: Callable[[str], str] = lambda name: name,
+) -> str:
+    """An operator that is its conditions; `called` is what columns are called."""
+    match node:
+        case Filter():
+            kind = "Filter"
+        case InnerJoin():
+            kind = "InnerJoin"
+        case OuterJoin():
+            kind = f"{node.kind.capitalize()}Join"
+        case SemiJoin():
+            kind = "AntiJoin" if node.is_anti else "SemiJoin"
+    return f"{kind} [{' AND '.join(c.render(called) for c in node.conjuncts)}]"
+
+
+def top_label(node: TopK, called: Callable[[str], str] = lambda name: name) -> str:
+    first = "all" if node.limit is None else node.limit
+    skipped = f" after {node.offset}" if node.offset else ""
+    order = [str(replace(key, column=called(key.column))) for key in node.order]
+    return f"TopK [{first}{skipped} by {', '.join(order)}]"
 
 
 def _call(call: Call) -> str:

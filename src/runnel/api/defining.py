@@ -10,6 +10,7 @@ from typing import Any
 
 from runnel.api.opened import OpenLake, interruptible, name_of
 from runnel.catalog import StreamTable
+from runnel.catalog.records import TableFields
 from runnel.errors import UserError
 from runnel.lake.functions import described
 from runnel.lake.session import query_settings
@@ -24,11 +25,12 @@ from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
 from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
 from runnel.refresh.modes import check_mode, check_query
-from runnel.schedule import seeing
 from runnel.schedule.cycles import (
+    RESUMED,
     define_together,
     goes_round,
     resume_holder,
+    resumed,
     set_mode,
     to_drop,
 )
@@ -134,9 +136,7 @@ class Defining(OpenLake):
             others = {k: v for k, v in table.options.items() if k != "diamond_consistency"}
             changes["options"] = {**others, **_asked_of_diamonds(diamond_consistency)}
         if status is not None:
-            changes["state"] = _state(status, table)
-            if changes["state"] is not TableState.SUSPENDED:
-                changes |= {"consecutive_errors": 0, "last_error": None, "retry_at": None}
+            changes |= _with_status(status, table)
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
         check_mode(mode, changes.get("schedule", table.schedule))
         if query is not None:
@@ -262,10 +262,7 @@ class Defining(OpenLake):
         if changes["state"] is TableState.SUSPENDED:
             self._book.emit(AlertKind.SUSPENDED, table.name, "was suspended by hand")
         else:
-            self._book.emit(AlertKind.RESUMED, table.name, "takes part in refreshes again")
-
-    def _status(self, name: TableName) -> TableStatus:
-        return seeing.status(self._workspace.catalog, name.key)[0]
+            self._book.emit(AlertKind.RESUMED, table.name, RESUMED)
 
 
 def _asked_of_diamonds(consistency: str | None) -> dict[str, str]:
@@ -280,10 +277,10 @@ def _kept(options: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if name == "diamond_consistency"}
 
 
-def _state(status: str | TableState, table: StreamTable) -> TableState:
+def _with_status(status: str | TableState, table: StreamTable) -> TableFields:
     wanted = status.upper()
     if wanted == "SUSPENDED":
-        return TableState.SUSPENDED
+        return {"state": TableState.SUSPENDED}
     if wanted == "ACTIVE":
-        return TableState.ACTIVE if table.epoch else TableState.UNINITIALIZED
+        return resumed(table)
     raise UserError(f"{status!r} is not a status", detail="expected ACTIVE or SUSPENDED")

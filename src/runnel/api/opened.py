@@ -11,6 +11,7 @@ from runnel.lake.frames import SparkSession
 from runnel.lake.interrupts import cancelling
 from runnel.model.closing import Closing
 from runnel.model.names import TableName
+from runnel.model.results import TableStatus
 from runnel.model.settings import Settings
 from runnel.refresh.keeper import SessionKeeper
 from runnel.refresh.workspace import Workspace
@@ -48,6 +49,9 @@ class OpenLake(Closing):
 
     def _find(self, name: str | TableName) -> StreamTable:
         return seeing.find_table(self._workspace.catalog, name_of(name))
+
+    def _status(self, name: TableName) -> TableStatus:
+        return seeing.status(self._workspace.catalog, name.key)[0]
 
 
 def interruptible(verb: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[L, P], R]:

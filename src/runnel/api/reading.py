@@ -71,7 +71,7 @@ class Reading(OpenLake):
         """How every table stands, or one."""
         if name is None:
             return seeing.status(self._workspace.catalog)
-        return seeing.status(self._workspace.catalog, self._find(name).name.key)[0]
+        return self._status(self._find(name).name)
 
     def history(self, name: str | TableName | None = None, limit: int = 20) -> Rows[HistoryEntry]:
         """Refresh attempts, newest first."""

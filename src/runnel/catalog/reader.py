@@ -88,11 +88,11 @@ class Reader(Closing):
         self,
         key: str | None = None,
         kind: AlertKind | None = None,
-        limit: int = 50,
+        limit: int | None = 50,
         *,
         lasting: bool = False,
     ) -> tuple[Alert, ...]:
-        """Alerts newest first; `lasting`: only conditions that are not over."""
+        """Alerts newest first, all without a `limit`; `lasting`: only what is not over."""
         query = sa.select(alerts).order_by(alerts.c.id.desc()).limit(limit)
         if key is not None:
             query = query.where(alerts.c.table_key == key)

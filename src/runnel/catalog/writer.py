@@ -174,9 +174,7 @@ class Writer(Reader):
             condition &= stream_tables.c.incarnation == incarnation
         if known_epoch is not None:
             condition &= stream_tables.c.epoch == known_epoch
-        with self.changing() if is_noticed else writing(self.engine) as connection:
-            result = connection.execute(stream_tables.update().where(condition).values(row))
-            return result.rowcount == 1
+        return self._update_where(condition, row, is_noticed)
 
     def record_tidied(
         self, table: StreamTable, since: int, trace_version: int, *, is_noticed: bool = False
@@ -186,11 +184,16 @@ class Writer(Reader):
         How far it has come is left alone: without news that is moved without the lease.
         """
         c = stream_tables.c
-        same = (c.id == table.id, c.incarnation == table.incarnation, c.epoch == table.epoch)
-        change = stream_tables.update().where(*same)
+        same = sa.and_(c.id == table.id, c.incarnation == table.incarnation, c.epoch == table.epoch)
+        row = {"since": since, "trace_version": trace_version}
+        return self._update_where(same, row, is_noticed)
+
+    def _update_where(
+        self, condition: sa.ColumnElement[bool], row: dict[str, Any], is_noticed: bool
+    ) -> bool:
+        change = stream_tables.update().where(condition).values(row)
         with self.changing() if is_noticed else writing(self.engine) as connection:
-            row = {"since": since, "trace_version": trace_version}
-            return connection.execute(change.values(row)).rowcount == 1
+            return connection.execute(change).rowcount == 1
 
     def record_no_data(
         self,

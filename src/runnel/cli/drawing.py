@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,11 @@ def _tables(board: Board) -> Table:
 
 
 def _row(sight: Sight, passed: float, error: str) -> tuple[Text | str, ...]:
-    lag = None if sight.lag is None else sight.lag + passed
-    late = sight.target is not None and (lag is None or lag > sight.target)
+    if sight.lag is not None:
+        sight = replace(sight, lag=sight.lag + passed)
     due = "" if sight.due_in is None else duration(max(0.0, sight.due_in - passed))
-    shown = Text("never filled" if lag is None else duration(lag), style="red" if late else "green")
+    lag = "never filled" if sight.lag is None else duration(sight.lag)
+    shown = Text(lag, style="red" if sight.is_late else "green")
     return escape(sight.name), shown, duration(sight.target), due, _remark(sight, error)
 
 

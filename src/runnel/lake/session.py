@@ -125,8 +125,9 @@ def worker_session(
 
     Its jobs go into `pool`: where Spark shares fairly, a long job of one leaves room for others.
     """
-    own = {_POOL: pool} if pool is not None and hasattr(spark, "newSession") else {}
-    worker = spark.newSession() if hasattr(spark, "newSession") else spark
+    has_own = hasattr(spark, "newSession")
+    own = {_POOL: pool} if pool is not None and has_own else {}
+    worker = spark.newSession() if has_own else spark
     for name, value in {**WORKER_SETTINGS, **settings, **own}.items():
         worker.conf.set(name, value)
     worker.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())

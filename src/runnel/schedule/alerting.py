@@ -20,7 +20,6 @@ from runnel.schedule.webhook import Webhook
 
 _LOG = logging.getLogger("runnel.alerts")
 _PRUNE_EVERY = timedelta(hours=1)
-_MANY = 1_000_000
 _ABOUT_WEBHOOK = frozenset({AlertKind.WEBHOOK_FAILED, AlertKind.WEBHOOK_RECOVERED})
 
 Callback = Callable[[Alert], object]
@@ -117,7 +116,7 @@ def watch_staleness(
     catalog: Writer, alerts: Alerts, tables: Iterable[StreamTable], now: datetime
 ) -> None:
     """Tell which tables have fallen behind their target, or caught up, since this was asked."""
-    behind = {a.table_key for a in catalog.alerts(kind=AlertKind.STALE, limit=_MANY, lasting=True)}
+    behind = {a.table_key for a in catalog.alerts(kind=AlertKind.STALE, limit=None, lasting=True)}
     for table in tables:
         lag, target = lag_of(table, now), target_of(table)
         is_behind = target is not None and (lag is None or lag > target)
@@ -128,7 +127,7 @@ def watch_staleness(
 def note_caught_up(catalog: Writer, alerts: Alerts, now: datetime) -> None:
     """Tell which of the tables that were behind are not any more; cheap when none was."""
     try:
-        stale = catalog.alerts(kind=AlertKind.STALE, limit=_MANY, lasting=True)
+        stale = catalog.alerts(kind=AlertKind.STALE, limit=None, lasting=True)
         found = [catalog.find(alert.table_key) for alert in stale if alert.table_key]
         if found:
             watch_staleness(catalog, alerts, [t for t in found if t is not None], now)

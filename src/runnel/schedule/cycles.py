@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from runnel.catalog import IN_CYCLE, READS, Source, StreamTable
+from runnel.catalog.records import TableFields
 from runnel.compile.sources import source_names
 from runnel.errors import InUse, UserError
 from runnel.model.alerts import AlertKind
@@ -22,6 +23,8 @@ from runnel.refresh.lifecycle import check_name_is_free, fresh_incarnation, swit
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream
 from runnel.schedule.passes import bring_up
+
+RESUMED = "takes part in refreshes again"
 
 
 def logical_graph(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
@@ -63,11 +66,12 @@ def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: b
 
     A draft with the id of a table takes that table's place.
     """
-    taken = {t.id for t in workspace.catalog.tables()}
+    present = workspace.catalog.tables()
+    taken = {t.id for t in present}
     for draft in drafts:
         if draft.id not in taken:
             check_name_is_free(workspace, draft.name)
-    change = _Change.of(workspace, drafts)
+    change = _Change.of(present, drafts, workspace.settings.allow_circular)
     tables = _defined(workspace, change)
     for table in tables:
         workspace.note_views(table)
@@ -119,18 +123,20 @@ def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> Non
         workspace.catalog.update_table(member.id, mode=mode)
 
 
+def resumed(table: StreamTable) -> TableFields:
+    """What is recorded of a table that goes on: earlier errors are forgotten."""
+    state = TableState.ACTIVE if table.epoch else TableState.UNINITIALIZED
+    return {"state": state, "consecutive_errors": 0, "last_error": None, "retry_at": None}
+
+
 def resume_holder(workspace: Workspace, table: StreamTable) -> None:
     """What holds the rows of a cycle has no name to resume it by: it goes with any member."""
     for holder in members_with(workspace.catalog.tables(), table):
         if not holder.keeps_cycle:
             continue
-        state = TableState.ACTIVE if holder.epoch else TableState.UNINITIALIZED
-        workspace.catalog.update_table(
-            holder.id, state=state, consecutive_errors=0, last_error=None, retry_at=None
-        )
+        workspace.catalog.update_table(holder.id, **resumed(holder))
         if holder.state is TableState.SUSPENDED:
-            said = "takes part in refreshes again"
-            workspace.alerts.emit(AlertKind.RESUMED, holder.label, said)
+            workspace.alerts.emit(AlertKind.RESUMED, holder.label, RESUMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +147,9 @@ class _Change:
     gone: tuple[StreamTable, ...]
 
     @staticmethod
-    def of(workspace: Workspace, drafts: Sequence[StreamTable]) -> _Change:
-        tables = workspace.catalog.tables()
+    def of(
+        tables: Sequence[StreamTable], drafts: Sequence[StreamTable], allow_circular: bool
+    ) -> _Change:
         present = {t.name.key: t for t in tables}
         wanted = {d.name.key: d for d in drafts}
         graph = logical_graph(t for t in tables if t.name.key not in wanted)
@@ -158,7 +165,7 @@ class _Change:
             cyclic = is_cycle(graph, keys)
             if touched & set(keys):
                 touched |= set(keys)
-                if cyclic and not workspace.settings.allow_circular:
+                if cyclic and not allow_circular:
                     raise _circular(graph, keys)
                 made = tuple(wanted.get(k) or _fresh(present[k]) for k in keys)
                 parts.append((made, cyclic))

@@ -10,13 +10,11 @@ from runnel.model.alerts import AlertKind, key_of
 from runnel.refresh.retention import Need, Risk, needs_of, retention_risks
 from runnel.refresh.workspace import Workspace
 
-_MANY = 1_000_000
-
 
 def watch_retention(workspace: Workspace, now: datetime) -> None:
     """Tell which tables have come to be at risk, or are safe again, since this was asked."""
     catalog, alerts = workspace.catalog, workspace.alerts
-    lasting = catalog.alerts(kind=AlertKind.RETENTION_RISK, limit=_MANY, lasting=True)
+    lasting = catalog.alerts(kind=AlertKind.RETENTION_RISK, limit=None, lasting=True)
     told = {alert.table_key for alert in lasting}
     known = _Known(workspace, now)
     for table in catalog.tables():

@@ -29,7 +29,6 @@ from runnel.schedule.views import TableView, instant
 
 _log = logging.getLogger("runnel")
 _RETENTION_SECONDS = 600.0
-_MANY = 1_000_000
 
 
 def run_lake(
@@ -68,7 +67,7 @@ def run_lake(
 def _lasting(workspace: Workspace) -> dict[AlertKind, set[str]]:
     """What an earlier process told and nobody has ended since."""
     found: dict[AlertKind, set[str]] = {}
-    for alert in workspace.catalog.alerts(limit=_MANY, lasting=True):
+    for alert in workspace.catalog.alerts(limit=None, lasting=True):
         if alert.table_key is not None:
             found.setdefault(alert.kind, set()).add(alert.table_key)
     return found

@@ -13,17 +13,13 @@ from runnel.schedule.views import TableView
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One table: its lag against its target, and when it is due next; times are in seconds.
-
-    `work` is what its refreshes take, as far as that was measured.
-    """
+    """One table: its lag against its target, and when it is due next; times are in seconds."""
 
     name: str
     state: TableState
     lag: float | None
     target: float | None
     due_in: float | None
-    work: float | None
     errors: int
 
     @property
@@ -53,8 +49,7 @@ def _sight(machine: Machine, table: TableView, now: float) -> Sight:
     lag = None if table.timestamp is None else max(0.0, now - table.timestamp)
     due = _due(machine, machine.plan.graph.unit_of[table.key], table, now)
     return Sight(
-        table.title, table.state, lag, aim.target, None if due == inf else due - now,
-        table.seconds, table.errors,
+        table.title, table.state, lag, aim.target, None if due == inf else due - now, table.errors,
     )  # fmt: skip
 
 
