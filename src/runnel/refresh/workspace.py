@@ -174,6 +174,8 @@ class Workspace:
         self.is_ending.set()
         with self._lock:
             sessions = list(self._in_use)
+            # They are cancelled until nothing runs: a refresh that came to one would be too.
+            self._sessions_since += 1
         ending = [threading.Thread(target=cancel, args=(s,), daemon=True) for s in sessions]
         for thread in ending:
             thread.start()
