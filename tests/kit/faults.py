@@ -12,7 +12,10 @@ from runnel.algebra.scalar import Scalar, join, wrap
 from runnel.compile import pipeline, subqueries
 from runnel.compile.differentiate import (
     aggregate,
+    by_keys,
+    dual_weights,
     inner_join,
+    laws,
     linear,
     root_aggregate,
     root_top_k,
@@ -24,6 +27,38 @@ from runnel.compile.differentiate.state import Kind
 from runnel.compile.program import W
 
 Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def operator_by_operator(patch: pytest.MonkeyPatch) -> None:
+    """No fault: every operator follows its own law, also where a law for several would serve."""
+    patch.setattr(laws, "change_by_keys", lambda *_: None)
+    patch.setattr(inner_join, "change_by_dual_weights", lambda *_: None)
+
+
+def changed_rows_are_only_new(patch: pytest.MonkeyPatch) -> None:
+    """(0, w) for every changed row."""
+    real = dual_weights._counted
+
+    def counted(node: Any, rows: str, where: str, old: str, new: str) -> str:
+        if old.startswith("-") and where != "TRUE":
+            old, new = new, old[1:]
+        return real(node, rows, where, old, new)
+
+    patch.setattr(dual_weights, "_counted", counted)
+
+
+def only_changed_rows_touch_keys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(by_keys._ByKeys, "_reached", lambda *_: None)
+
+
+def null_keys_are_lost(patch: pytest.MonkeyPatch) -> None:
+    real = by_keys._ByKeys._keyed
+    changed = lambda self, *args: real(_with_ends_null(self), *args)  # noqa: E731
+    patch.setattr(by_keys._ByKeys, "_keyed", changed)
+
+
+def _with_ends_null(found: Any) -> Any:
+    return replace(found, partition=replace(found.partition, ends_null=True))
 
 
 def new_for_old(patch: pytest.MonkeyPatch) -> None:

@@ -84,3 +84,16 @@ def test_a_slow_differential_is_tried_again_after_a_while() -> None:
     assert soon.differential > soon.full
     later = predict(100, 1_000_000, [full] * 8 + [slow])
     assert later.differential < later.full
+
+
+def test_a_first_fill_that_looks_a_little_slower_is_measured_again() -> None:
+    total = 1_000_000
+    slow = attempt(RefreshAction.FULL, 1.2, model_full(total))
+    quick = attempt(RefreshAction.DIFFERENTIAL, 1.0, model_differential(10, total), 10)
+    assert not predict(10, total, [quick, slow]).is_doubtful, "it was just measured"
+    doubtful = predict(10, total, [quick, quick, slow])
+    assert doubtful.is_doubtful
+    assert doubtful.differential < doubtful.full < 1.5 * doubtful.differential
+    assert not predict(10, total, [slow, quick, quick, slow]).is_doubtful, "once is enough"
+    far = attempt(RefreshAction.FULL, 3.0, model_full(total))
+    assert not predict(10, total, [quick, quick, far]).is_doubtful, "it is slower in any case"

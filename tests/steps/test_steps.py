@@ -11,6 +11,7 @@ import pytest
 from kit.backend import run_step
 from kit.duck import connection
 from kit.duck_backend import DuckBackend
+from kit.faults import operator_by_operator
 from kit.step import parse_step
 
 _HERE = Path(__file__).parent
@@ -31,6 +32,15 @@ def test_step(path: Path, con: duckdb.DuckDBPyConnection) -> None:
         assert run_step(parse_step(path), backend) > 0
     finally:
         backend.close()
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda p: str(p.relative_to(_HERE).with_suffix("")))
+def test_step_operator_by_operator(
+    path: Path, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The laws of single operators serve wherever a law for several cannot."""
+    operator_by_operator(monkeypatch)
+    test_step(path, con)
 
 
 def test_there_are_step_files() -> None:

@@ -24,6 +24,8 @@ from runnel.algebra.nodes import (
     Window,
     walk,
 )
+from runnel.compile.differentiate.by_keys import useful_partition
+from runnel.compile.differentiate.join_graph import sources
 from runnel.compile.differentiate.state import Kind, state_of
 from runnel.compile.differentiate.worlds import asks_for_partners
 from runnel.compile.root import Root
@@ -43,12 +45,33 @@ def costly(tree: Node, root: Root) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{operator}: {why}" for operator, why in found if why))
 
 
-def _lines(node: Node, root: Root, names: Names, depth: int) -> Iterator[str]:
+def _lines(
+    node: Node, root: Root, names: Names, depth: int, is_below: bool = False
+) -> Iterator[str]:
+    """`is_below`: it belongs to a part that is evaluated as a whole."""
+    key = None if is_below or _is_root(node, root) else _touched_key(node, names)
     if not is_renaming(node):
-        yield f"{'  ' * depth}{describe(node, names)} -- {_law(node, root)}"
+        law = _law(node, root)
+        if key is not None:
+            law = f"this and what is below it for the touched values of {key}, before and after"
+        elif is_below and not isinstance(node, Scan):
+            law = "part of that"
+        yield f"{'  ' * depth}{describe(node, names)} -- {law}"
         depth += 1
     for child in node.inputs:
-        yield from _lines(child, root, names, depth)
+        yield from _lines(child, root, names, depth, is_below or key is not None)
+
+
+def _is_root(node: Node, root: Root) -> bool:
+    return isinstance(node, Aggregate) and _is_stored(node, root)
+
+
+def _touched_key(node: Node, names: Names) -> str | None:
+    """The key that a part of the tree falls apart by, when everything changed."""
+    partition = useful_partition(node, sources(node), {})
+    if partition is None:
+        return None
+    return " = ".join(dict.fromkeys(names.get(key, key) for key in partition.keys.values()))
 
 
 def _law(node: Node, root: Root) -> str:
@@ -58,7 +81,7 @@ def _law(node: Node, root: Root) -> str:
         case Project() | Filter() | Repeat() | Generate() | UnionAll():
             return "row by row"
         case InnerJoin():
-            return "one term for each input that changed"
+            return "one term for each input that changed, or the join after minus the join before"
         case OuterJoin():
             return "the inner join, and rows that gain or lose their only partner"
         case SemiJoin():

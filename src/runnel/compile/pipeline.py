@@ -49,6 +49,10 @@ PASSES = (
 )
 
 
+_Window = tuple[frozenset[str], frozenset[str], frozenset[tuple[str, int]]]
+"""Which sources changed, which of them only grew, and how large sources are."""
+
+
 @dataclass
 class CompiledQuery:
     """A query that can be maintained differentially."""
@@ -60,7 +64,7 @@ class CompiledQuery:
     """The query with every choice made that SQL leaves open; None when the user's own has none."""
     shared: tuple[Node, ...] = ()
     """Parts that stand in the tree more than once."""
-    _programs: dict[tuple[frozenset[str], frozenset[str]], Program] = field(default_factory=dict)
+    _programs: dict[_Window, Program] = field(default_factory=dict)
 
     @property
     def layout(self) -> Layout:
@@ -86,9 +90,17 @@ class CompiledQuery:
         emitter.add("output", "the whole result", sql, self.layout.stored)
         return simplify(Program(tuple(emitter.steps.values())))
 
-    def program(self, changed: frozenset[str], growing: frozenset[str] = frozenset()) -> Program:
-        """The change program for a window in which these sources changed; cached."""
-        key = (changed, growing & changed)
+    def program(
+        self,
+        changed: frozenset[str],
+        growing: frozenset[str] = frozenset(),
+        sizes: Mapping[str, int] | None = None,
+    ) -> Program:
+        """The change program for a window in which these sources changed; cached.
+
+        `growing` are those that only grew. `sizes` says of sources how large they are, roughly.
+        """
+        key = (changed, growing & changed, frozenset((sizes or {}).items()))
         if key not in self._programs:
             self._programs[key] = _differentiate(self, *key)
         return self._programs[key]
@@ -162,9 +174,12 @@ def _normalize(tree: Node) -> Node:
 
 
 def _differentiate(
-    query: CompiledQuery, changed: frozenset[str], growing: frozenset[str]
+    query: CompiledQuery,
+    changed: frozenset[str],
+    growing: frozenset[str],
+    sizes: frozenset[tuple[str, int]],
 ) -> Program:
-    emitter = _emitter(query.kinds, changed, growing, query.shared)
+    emitter = _emitter(query.kinds, changed, growing, query.shared, dict(sizes))
     empty_if_empty = _change(emitter, query.root)
     program = simplify(Program(tuple(emitter.steps.values()), empty_if_empty))
     guard(program, query.layout, changed)
@@ -218,8 +233,9 @@ def _emitter(
     changed: frozenset[str],
     growing: frozenset[str],
     shared: tuple[Node, ...] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> Emitter:
-    return Emitter(kinds, changed, growing, laws.new, laws.change, shared)
+    return Emitter(kinds, changed, growing, laws.new, laws.change, shared, sizes or {})
 
 
 def _stored(root: Root, sql: str, weight: str) -> str:

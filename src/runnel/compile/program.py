@@ -68,16 +68,19 @@ class Keep(StrEnum):
     """Its size decides how it is joined with the sources it `meets`; small ones are sent to it."""
     PICKING = "materialised unless the stored state is small"
     """It picks rows of the stored state, of which a small one is read as a whole."""
+    RESTRICTING = "materialised if it reads much"
+    """It picks rows of the sources it `meets` for several steps; small ones are read by each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One named relation. `only_if` names a step that is always kept: when empty, so is this one.
 
-    `bound` is a token whose row count this one's cannot exceed. With `again` it is run in rounds:
-    `sql` is the first, `again` the next ones, which read ⟦last⟧ and ⟦all⟧; it holds the rows of all
-    rounds, and ends with the first round in which no row says `__new`. More than `max_level` rounds
-    after the first are an error. `of_small` is what is run when the stored state is small.
+    `bounds` are tokens whose rows together are no fewer than this one's. With `again` it is run in
+    rounds: `sql` is the first, `again` the next ones, which read ⟦last⟧ and ⟦all⟧; it has the rows
+    of all rounds, and ends with the first round in which no row says `__new`. More than `max_level`
+    rounds after the first are an error. `of_small` is what is run instead where `keep` says that
+    something is small, or else when the stored state is.
     """
 
     name: str
@@ -86,7 +89,7 @@ class Step:
     columns: tuple[Column, ...]
     keep: Keep = Keep.NEVER
     only_if: str | None = None
-    bound: str | None = None
+    bounds: tuple[str, ...] = ()
     meets: frozenset[str] = frozenset()
     again: str | None = None
     max_level: int | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from runnel.compile.program import Keep, Program, Step
@@ -12,19 +14,22 @@ def simplify(program: Program) -> Program:
     if not program.steps:
         return program
     steps = _reachable(program)
-    readers: dict[str, int] = {}
-    for step in steps:
-        for token in step.reads:
-            readers[token] = readers.get(token, 0) + 1
+    every = _readers(steps)
+    # What restricts a reading has met much, and is kept for that already.
+    sized = _readers([s for s in steps if s.keep is not Keep.RESTRICTING])
     marked = tuple(
-        replace(s, keep=Keep.SHARED) if _is_shared(s, readers.get(f"step:{s.name}", 0)) else s
+        replace(s, keep=Keep.SHARED)
+        if (s.keep is Keep.NEVER and every[f"step:{s.name}"] > 1)
+        or (s.keep is Keep.SIZED and sized[f"step:{s.name}"] > 1)
+        else s
         for s in steps
     )
     return Program(marked, program.empty_if_empty)
 
 
-def _is_shared(step: Step, readers: int) -> bool:
-    return readers > 1 and step.keep in (Keep.NEVER, Keep.SIZED)
+def _readers(steps: Iterable[Step]) -> Counter[str]:
+    """How often each token is read."""
+    return Counter(token for step in steps for token in step.reads)
 
 
 def _reachable(program: Program) -> tuple[Step, ...]:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 
 from runnel.catalog import Source, StreamTable
 from runnel.compile.program import STATE, weight_of
@@ -52,10 +53,12 @@ class Binding:
     kept: list[DataFrame] = field(default_factory=list)
     limit: RoundLimit | None = None
     rounds: int = 0
+    _numbers: Iterator[int] = field(default_factory=count)
+    _is_closed: bool = False
 
     def view(self, token: str, frame: DataFrame) -> str:
         """Give a token a view."""
-        name = f"{self.prefix}_{len(self.views)}"
+        name = f"{self.prefix}_{next(self._numbers)}"
         frame.createOrReplaceTempView(name)
         self.views[token] = name
         return name
@@ -67,10 +70,13 @@ class Binding:
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Persist a frame until the run ends."""
+        if self._is_closed:
+            raise KeyboardInterrupt
         self.kept.append(frame.persist())
         return frame
 
     def close(self) -> None:
+        self._is_closed = True
         for frame in self.kept:
             frame.unpersist()
         for name in self.views.values():

@@ -17,15 +17,23 @@ _ROWS_PER_SECOND_CHANGE = 150_000
 _IN_BULK = 0.6
 _RECENT = 5
 _WINDOW = 8
+# A single sample of so many refreshes ago is asked for again, where the ways are so near.
+_OLD = 2
+_NEAR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Seconds for either way, and whether both were ever measured for this table."""
+    """Seconds for either way, and whether both were ever measured for this table.
+
+    `is_doubtful`: FULL was measured once, some refreshes ago, perhaps when Spark had just been
+    started, and is near what DIFFERENTIAL takes.
+    """
 
     differential: float
     full: float
     is_measured: bool
+    is_doubtful: bool = False
 
     def to_json(self) -> dict[str, float]:
         return {"differential": round(self.differential, 3), "full": round(self.full, 3)}
@@ -41,11 +49,11 @@ def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Pr
         known = _Scales(full, full, model_rows(change_rows))
     elif not measured_f:
         full = known.base
-    return Prediction(
-        known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows)),
-        full * model_full(total_rows),
-        measured_f and known.is_measured,
-    )
+    one = known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows))
+    other = full * model_full(total_rows)
+    is_measured = measured_f and known.is_measured
+    is_near = one <= other <= _NEAR * one
+    return Prediction(one, other, is_measured, is_measured and is_near and _is_old(attempts))
 
 
 def model_differential(change_rows: int, total_rows: int) -> float:
@@ -63,6 +71,12 @@ def model_rows(change_rows: int) -> float:
 
 def model_full(total_rows: int) -> float:
     return _FIXED + total_rows / _ROWS_PER_SECOND_FULL
+
+
+def _is_old(attempts: list[Attempt]) -> bool:
+    """Whether the only FULL refresh of these has several after it; the newest comes first."""
+    places = [i for i, a in enumerate(attempts) if a.action is RefreshAction.FULL]
+    return len(places) == 1 and places[0] >= _OLD
 
 
 def _scale(attempts: list[Attempt]) -> tuple[float, bool]:

@@ -1,9 +1,16 @@
-"""Running a change program: steps in order, some kept for the next ones, the output appended."""
+"""Running a change program: some steps kept for those that read them, the output appended.
+
+Steps that do not wait for each other are kept side by side: a small job leaves most of Spark idle.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import RLock
 
 from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
@@ -13,6 +20,7 @@ from runnel.refresh.windows import total_rows
 
 # Reading so many rows twice, or sending them to every task, costs less than a job.
 _SMALL = 100_000
+_AT_ONCE = 3
 
 
 @dataclass
@@ -24,20 +32,28 @@ class ProgramRun:
     bound: Binding
     counts: dict[str, int] = field(default_factory=dict)
     meets_little: set[str] = field(default_factory=set)
+    _made: dict[str, Future[None]] = field(default_factory=dict)
+    _binding: RLock = field(default_factory=RLock)
 
     def output(self) -> str | None:
-        """Run every step but the last; the last one's SQL, or None when it must be empty."""
+        """Keep what is to be kept; the last step's SQL, or None when it must be empty."""
         for key in self.plan.changed:
             self.counts[f"change:{key}"] = self.plan.windows[key].rows
-        for step in self.program.steps[:-1]:
-            self._run(step)
-            if step.name == self.program.empty_if_empty and self._rows(step.name) == 0:
-                return None
-        return self._sql(self.program.output)
+        steps = self.program.steps
+        # Rounds of two steps would take each other's rows for their own.
+        workers = 1 if any(step.again for step in steps) else _AT_ONCE
+        with _threads(workers) as pool:
+            for step in steps[:-1]:
+                if step.keep is not Keep.NEVER or step.again is not None:
+                    self._made[step.name] = pool.submit(self._make, step)
+                if step.name == self.program.empty_if_empty and self._rows(step.name) == 0:
+                    return None
+            return self._sql(self.program.output)
 
-    def _run(self, step: Step) -> None:
+    def _make(self, step: Step) -> None:
+        """Keep a step's rows if that pays. It waits for what it reads, which was begun before."""
         token = f"step:{step.name}"
-        if step.only_if is not None and self._rows(step.only_if) == 0:
+        if self._is_left_out(step):
             self.bound.inline[token] = empty_relation(step)
             self.counts[token] = 0
             return
@@ -45,10 +61,12 @@ class ProgramRun:
             rows, self.counts[token] = run_rounds(self.bound, step, self._filled, self._note)
             self.bound.view(token, rows)
             return
+        if (most := self._most(step)) is not None:
+            self.counts[token] = most
         sql = self._sql(step)
-        if step.bound in self.counts:
-            self.counts[token] = self.counts[step.bound]
         if not self._is_kept(step):
+            if step.keep is Keep.RESTRICTING:
+                self.counts[token] = sum(map(self.source_rows, step.meets))
             self.bound.inline[token] = sql
             return
         frame = self.bound.keep(self.bound.spark.sql(sql))
@@ -56,18 +74,29 @@ class ProgramRun:
         # Spark leaves out what is joined with nothing, but only if it sees that before it runs.
         self.bound.view(token, frame if self.counts[token] else frame.where("FALSE"))
 
+    def _is_left_out(self, step: Step) -> bool:
+        return step.only_if is not None and self._rows(step.only_if) == 0
+
     def _is_kept(self, step: Step) -> bool:
         match step.keep:
             case Keep.SHARED:
-                rows = self._rows(step.name)
+                rows = self.counts.get(f"step:{step.name}")
                 return rows is None or rows > _SMALL
             case Keep.SIZED:
-                if all(self.source_rows(key) <= _SMALL for key in step.meets):
+                if self._are_small(step.meets):
                     self.meets_little.add(step.name)
                     return False
-            case Keep.PICKING:
-                return not self._is_state_small
+            case Keep.PICKING | Keep.RESTRICTING:
+                return not self._is_of_small(step)
         return step.keep is not Keep.NEVER
+
+    def _is_of_small(self, step: Step) -> bool:
+        if step.keep is Keep.RESTRICTING:
+            return self._are_small(step.meets)
+        return self._is_state_small
+
+    def _are_small(self, sources: Iterable[str]) -> bool:
+        return all(self.source_rows(key) <= _SMALL for key in sources)
 
     def source_rows(self, key: str) -> int:
         """How many rows a source has now, by its statistics."""
@@ -83,11 +112,35 @@ class ProgramRun:
     def _is_state_small(self) -> bool:
         return self.state_rows() <= _SMALL
 
+    @cached_property
+    def _steps(self) -> dict[str, Step]:
+        return {step.name: step for step in self.program.steps}
+
     def _rows(self, name: str) -> int | None:
-        return self.counts.get(f"step:{name}")
+        """How many rows a step has, or has at most; None when that is not known."""
+        token = f"step:{name}"
+        if name in self._made:
+            self._made[name].result()
+        elif token not in self.counts and name in self._steps:
+            step = self._steps[name]
+            most = 0 if self._is_left_out(step) else self._most(step)
+            if most is not None:
+                self.counts[token] = most
+        return self.counts.get(token)
+
+    def _most(self, step: Step) -> int | None:
+        """As many rows as its bounds have together."""
+        total = 0
+        for token in step.bounds:
+            kind, _, name = token.partition(":")
+            rows = self._rows(name) if kind == "step" else self.counts.get(token)
+            if rows is None:
+                return None
+            total += rows
+        return total if step.bounds else None
 
     def _sql(self, step: Step) -> str:
-        if step.of_small is not None and self._is_state_small:
+        if step.of_small is not None and self._is_of_small(step):
             return self._filled(step.of_small)
         return self._filled(step.sql)
 
@@ -99,11 +152,26 @@ class ProgramRun:
 
     def _token(self, token: str) -> str:
         kind, _, name = token.partition(":")
-        if kind == "hint":
-            return self._hint(*name.split(":"))
-        if token not in self.bound.views and token not in self.bound.inline:
-            self._bind(kind, name)
+        match kind:
+            case "hint":
+                return self._hint(*name.split(":"))
+            case "step":
+                self._read(name)
+            case _:
+                with self._binding:
+                    if token not in self.bound.views:
+                        self._bind(kind, name)
         return self.bound.text(token)
+
+    def _read(self, name: str) -> None:
+        """See to it that a step can be read: wait for a kept one, put another in its place."""
+        token = f"step:{name}"
+        if name in self._made:
+            self._made[name].result()
+        elif token not in self.bound.inline:
+            step = self._steps[name]
+            is_empty = self._is_left_out(step)
+            self.bound.inline[token] = empty_relation(step) if is_empty else self._sql(step)
 
     def _hint(self, alias: str, step: str, other: str | None = None) -> str:
         rows = self._rows(step)
@@ -119,6 +187,20 @@ class ProgramRun:
         else:
             window = self.plan.windows[key]
             bind_new(self.bound, window.source, window.new)
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[Executor]:
+    """A pool whose threads have ended afterwards; an interrupt does not wait, but ends the jobs."""
+    pool = ThreadPoolExecutor(number, thread_name_prefix="runnel-step")
+    is_waiting = True
+    try:
+        yield pool
+    except KeyboardInterrupt:
+        is_waiting = False
+        raise
+    finally:
+        pool.shutdown(wait=is_waiting, cancel_futures=True)
 
 
 def empty_relation(step: Step) -> str:

@@ -18,6 +18,7 @@ from runnel.refresh.definition import compiled_query
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.full import difference, full_rows
 from runnel.refresh.plan import RefreshPlan
+from runnel.refresh.windows import total_rows
 from runnel.refresh.workspace import Workspace
 
 
@@ -63,7 +64,7 @@ def _differential(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
     with outcome.phase("compile"):
         compiled = compiled_query(bound.workspace, bound.spark, plan.table)
         assert compiled is not None
-        program = compiled.program(plan.changed, plan.growing)
+        program = compiled.program(plan.changed, plan.growing, _sizes(bound.workspace, plan))
     if not program.steps:
         return
     with outcome.phase("change"):
@@ -74,6 +75,14 @@ def _differential(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
         frame = bound.spark.sql(sql)
     with outcome.phase("commit"):
         _commit(bound.workspace, plan, frame, outcome, rows_hint=plan.change_rows)
+
+
+def _sizes(workspace: Workspace, plan: RefreshPlan) -> dict[str, int]:
+    """How many bits the numbers of the sources' rows have: that seldom changes."""
+    return {
+        key: total_rows(workspace, window.source, window.new).bit_length()
+        for key, window in plan.windows.items()
+    }
 
 
 def _full(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:

@@ -67,10 +67,8 @@ def group_state(node: Aggregate, state: State, reading: Reading) -> str:
     sql = f"SELECT {listed(items)} FROM {source}"
     if node.is_global:
         return sql
-    having = "COUNT(*)" if weight is None else f"SUM({W})"
-    if not node.keys:
-        return f"{sql} HAVING {having} > 0"
-    return f"{sql} GROUP BY {listed(node.keys)} HAVING {having} > 0"
+    group = f" GROUP BY {listed(node.keys)}" if node.keys else ""
+    return f"SELECT * FROM ({sql}{group}) WHERE {state.rows} > 0"
 
 
 def change_aggregate(emitter: Emitter, node: Aggregate) -> str | None:

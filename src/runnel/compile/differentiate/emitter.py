@@ -24,7 +24,7 @@ class Emitter:
     """Writes the steps of one program.
 
     `changed` are the sources with a change in the window, `growing` those of them that only grew,
-    `shared` the nodes that stand in the tree more than once.
+    `shared` the nodes that stand in the tree more than once, `sizes` how large sources are.
     """
 
     kinds: Mapping[str, str]
@@ -33,6 +33,7 @@ class Emitter:
     new_law: Callable[[Emitter, Node], Reading]
     change_law: Callable[[Emitter, Node], str | None]
     shared: tuple[Node, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
     steps: dict[str, Step] = field(default_factory=dict)
     _changes: dict[Node, str | None] = field(default_factory=dict)
     _wholes: dict[Node, Reading] = field(default_factory=dict)
@@ -73,8 +74,11 @@ class Emitter:
 
     def old(self, node: Node) -> Reading:
         """old(N) = new(N) - change(N): one scan, no time travel."""
+        return self.before(node, self.new(node))
+
+    def before(self, node: Node, new: Reading) -> Reading:
+        """A reading of new(N), or of some of it, without what changed."""
         change = self.change(node)
-        new = self.new(node)
         if change is None:
             return new
         names = names_of(node.columns)
@@ -93,7 +97,8 @@ class Emitter:
         *,
         keep: Keep = Keep.NEVER,
         only_if: str | None = None,
-        bound: str | None = None,
+        bounds: Iterable[str] = (),
+        meets: frozenset[str] = frozenset(),
         again: str | None = None,
         max_level: int | None = None,
         of_small: str | None = None,
@@ -104,7 +109,7 @@ class Emitter:
         while name in self.steps:
             name, number = f"{stem}_{number}", number + 1
         self.steps[name] = Step(
-            name, purpose, sql, tuple(columns), keep, only_if, bound,
+            name, purpose, sql, tuple(columns), keep, only_if, tuple(bounds), meets,
             again=again, max_level=max_level, of_small=of_small,
         )  # fmt: skip
         return name
@@ -154,10 +159,10 @@ def condition(conjuncts: Iterable[Scalar]) -> str:
 
 def consolidated(sql: str, names: list[str], having: str = "<> 0", weight: str = W) -> str:
     """Sum the weights of equal rows."""
-    total = f"SUM({weight})"
     group = f"\nGROUP BY {listed(names)}" if names else ""
-    rows = f"SELECT {listed(names, f'{total} AS {weight}')} FROM ({sql})"
-    return f"{rows}{group} HAVING {total} {having}"
+    rows = f"SELECT {listed(names, f'SUM({weight}) AS {weight}')} FROM ({sql}){group}"
+    # Not HAVING: where a change is read twice, Spark takes its column for that of the other place.
+    return f"SELECT * FROM ({rows}) WHERE {weight} {having}"
 
 
 def unit_rows(reading: Reading, names: list[str]) -> str:

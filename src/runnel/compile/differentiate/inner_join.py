@@ -5,6 +5,7 @@
 Each term starts from its change and walks along the join graph, so that the small side is built.
 Terms that have joined the same inputs, and read what is left at the same end, go on as their sum:
 each input is read fewer times than there are terms. Inputs that did not change are the same in all.
+Where three inputs or more changed there are too many terms: see dual_weights.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from runnel.algebra.nodes import (
     InnerJoin,
     Node,
     OuterJoin,
-    Scan,
     SemiJoin,
     TopK,
     Window,
     walk,
 )
 from runnel.algebra.scalar import Scalar
+from runnel.compile.differentiate.dual_weights import change_by_dual_weights
 from runnel.compile.differentiate.emitter import Emitter, Reading, condition, listed, names_of
-from runnel.compile.differentiate.join_graph import core
+from runnel.compile.differentiate.join_graph import JoinGraph, sources
 from runnel.compile.program import W, hint, step_of
 from runnel.model.columns import Column
 
@@ -34,13 +35,14 @@ _DEAR = (Aggregate, OuterJoin, SemiJoin, Window, TopK)
 
 
 def new_inner_join(emitter: Emitter, node: InnerJoin) -> Reading:
+    graph = JoinGraph(node, emitter.sizes)
     readings = [emitter.new(child) for child in node.inputs]
     remaining = list(node.conjuncts)
     done = [0]
     columns = list(node.inputs[0].columns)
     sql = readings[0].sql
     while len(done) < len(node.inputs):
-        index = _next_input(node, done, columns, range(len(node.inputs)))
+        index = graph.next_input(done, range(len(node.inputs)))
         columns += node.inputs[index].columns
         usable, remaining = _usable(remaining, columns)
         sql = _pair(f"({sql})", f"({readings[index].sql})", columns, usable, "")
@@ -55,9 +57,12 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
     changed = [i for i, change in changes.items() if change is not None]
     if not changed:
         return None
+    graph = JoinGraph(node, emitter.sizes)
     walks = [_start(changes[i], i) for i in changed]
-    for inputs in (core(node, changed), range(len(node.inputs))):
-        walks = _walked(emitter, node, walks, inputs)
+    if (made := change_by_dual_weights(emitter, graph, changed)) is not None:
+        walks = [_Walk(made[0], made[1], tuple(changed))]
+    for inputs in (graph.core(changed), range(len(node.inputs))):
+        walks = _walked(emitter, graph, walks, inputs)
     assert len(walks) == 1
     return walks[0].step
 
@@ -88,13 +93,14 @@ def _start(change: str | None, index: int) -> _Walk:
 
 
 def _walked(
-    emitter: Emitter, node: InnerJoin, walks: list[_Walk], inputs: Sequence[int]
+    emitter: Emitter, graph: JoinGraph, walks: list[_Walk], inputs: Sequence[int]
 ) -> list[_Walk]:
     """The walks, gone on to all of these inputs; the one that is least far goes first."""
+    node = graph.node
     walks = _summed(emitter, node, walks)
     while behind := [w for w in walks if any(i not in w.done for i in inputs)]:
         walk = min(behind, key=lambda w: len(w.done))
-        walks[walks.index(walk)] = _joined(emitter, node, walk, inputs)
+        walks[walks.index(walk)] = _joined(emitter, graph, walk, inputs)
         walks = _summed(emitter, node, walks)
     return walks
 
@@ -121,14 +127,15 @@ def _sum(emitter: Emitter, node: InnerJoin, walks: list[_Walk]) -> _Walk:
     return _Walk(step, done, tuple(sorted(i for walk in walks for i in walk.terms)))
 
 
-def _joined(emitter: Emitter, node: InnerJoin, walk: _Walk, inputs: Sequence[int]) -> _Walk:
+def _joined(emitter: Emitter, graph: JoinGraph, walk: _Walk, inputs: Sequence[int]) -> _Walk:
     """One more input. After the first the size is unknown, so stages that meet much are kept."""
+    node = graph.node
     columns = [c for i in walk.done for c in node.inputs[i].columns]
-    index = _next_input(node, walk.done, columns, inputs)
+    index = graph.next_input(walk.done, inputs)
     other = node.inputs[index]
     remaining = _remaining(node, walk.done)
     if not walk.size_known:
-        emitter.keep_if_meeting(walk.step, _sources(other))
+        emitter.keep_if_meeting(walk.step, sources(other))
     reading = emitter.new(other) if index < walk.terms[0] else emitter.old(other)
     source = _restricted(emitter, other, reading, walk.step, columns, remaining)
     columns += other.columns
@@ -148,10 +155,6 @@ def _remaining(node: InnerJoin, done: Sequence[int]) -> list[Scalar]:
     if len(done) < 2:
         return list(node.conjuncts)
     return _usable(list(node.conjuncts), [c for i in done for c in node.inputs[i].columns])[1]
-
-
-def _sources(node: Node) -> frozenset[str]:
-    return frozenset(n.source for n in walk(node) if isinstance(n, Scan))
 
 
 def _restricted(
@@ -190,17 +193,3 @@ def _usable(conjuncts: list[Scalar], columns: list[Column]) -> tuple[list[Scalar
     names = set(names_of(columns))
     usable = [c for c in conjuncts if c.reads <= names]
     return usable, [c for c in conjuncts if c not in usable]
-
-
-def _next_input(
-    node: InnerJoin, done: Sequence[int], columns: list[Column], inputs: Sequence[int]
-) -> int:
-    """An input that a condition connects to what is joined already, or else the first one left."""
-    left = [i for i in inputs if i not in done]
-    names = set(names_of(columns))
-    for index in left:
-        own = set(names_of(node.inputs[index].columns))
-        for conjunct in node.conjuncts:
-            if conjunct.reads & own and conjunct.reads & names and conjunct.reads <= own | names:
-                return index
-    return left[0]

@@ -1,40 +1,159 @@
-"""Which inputs of a join chain are joined first: the changed ones, where equalities tie them.
+"""What ties the inputs of a join chain, and so in which order they are joined to a change.
 
-Every walk must go along a tie that is the only way from one input to the other, so going it first
-makes no more rows. In a ring of ties one may hold for many pairs, and only the others for few.
+An equality of two inputs' columns is a tie. Where more than two inputs share a value, such as the
+nation of a customer and of a supplier, two of them may have many rows for it: other ties go first.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from runnel.algebra.nodes import InnerJoin
+from runnel.algebra.nodes import InnerJoin, Node, Scan, walk
 from runnel.algebra.scalar import Scalar
 
 _EQUAL = re.compile(r"(?<![<>!])=|<=>")
+_COLUMNS_EQUAL = re.compile(r"\(*\?\)*(=|<=>)\(*\?\)*")
+_KEY, _SHARED, _OTHER, _NONE = range(4)
 
 _Pair = frozenset[int]
 
 
-def core(node: InnerJoin, changed: list[int]) -> list[int]:
-    """The inputs that every term joins; those left out are joined to the sum of the terms."""
-    pairs = _pairs(node)
-    bridges = [p for p in pairs if not _is_reached(p, [other for other in pairs if other != p])]
-    inside = [p for p in bridges if p <= set(changed)]
-    if _reached(changed[0], inside) >= set(changed):
-        return changed
-    return list(range(len(node.inputs)))
+class JoinGraph:
+    """The inputs of a join chain by their numbers; `sizes` says how large sources are."""
+
+    def __init__(self, node: InnerJoin, sizes: Mapping[str, int]) -> None:
+        self.node = node
+        self.count = len(node.inputs)
+        self._owner = {c.name: i for i, child in enumerate(node.inputs) for c in child.columns}
+        self._sizes = [max((sizes.get(s, 0) for s in sources(n)), default=0) for n in node.inputs]
+
+    def core(self, changed: Sequence[int]) -> list[int]:
+        """The inputs that every term joins; those left out are joined to the sum of the terms.
+
+        They are the changed ones, where ties connect them that are the only way from one input to
+        the other: every walk must go along those, so going them first makes no more rows. In a ring
+        of ties one may hold for many pairs, and only the others for few.
+        """
+        pairs = self._pairs
+        bridges = [p for p in pairs if not _is_reached(p, [other for other in pairs if other != p])]
+        inside = [p for p in bridges if p <= set(changed)]
+        if _reached(changed[0], inside) >= set(changed):
+            return list(changed)
+        return list(range(self.count))
+
+    def next_input(self, done: Iterable[int], inputs: Iterable[int]) -> int:
+        """The input that is joined most easily to what is joined already."""
+        done = frozenset(done)
+        return min((i for i in inputs if i not in done), key=lambda i: (self.ease(done, i), i))
+
+    def ease(self, done: frozenset[int], index: int) -> int:
+        """How few rows an input is likely to have for each row of those that are joined."""
+        known = done | {index}
+        reaching = [c for c in self.node.conjuncts if self._connects(c, known, index)]
+        classes = {self._class(c) for c in reaching if _is_equality(c)}
+        if not classes:
+            return _OTHER if reaching else _NONE
+        is_key = len(classes) > 1 or any(len(shared) <= 2 for shared in classes)
+        return _KEY if is_key else _SHARED
+
+    def tree(self, inputs: Sequence[int]) -> JoinTree | None:
+        """Ties that connect these inputs and as few others as possible; None when none do."""
+        start = max(inputs, key=lambda i: (self._sizes[i], -i))
+        parents: dict[int, int] = {}
+        while not parents.keys() | {start} >= set(inputs):
+            inside = parents.keys() | {start}
+            steps = [(i, j) for i in inside for j in range(self.count) if j not in inside]
+            ways = [(self.ease(frozenset({i}), j), j not in inputs, j, i) for i, j in steps]
+            ease, _, child, parent = min(ways, default=(_NONE, True, 0, 0))
+            if ease > _SHARED:
+                return None
+            parents[child] = parent
+        ties = {frozenset(pair) for pair in parents.items()}
+        return JoinTree.of(_pruned(ties, set(inputs)), self._sizes)
+
+    def tie(self, one: int, other: int) -> list[Scalar]:
+        """The conditions between two inputs."""
+        pair = {one, other}
+        return [c for c in self.node.conjuncts if {self._owner[n] for n in c.columns} == pair]
+
+    def _connects(self, conjunct: Scalar, known: frozenset[int], index: int) -> bool:
+        owners = {self._owner[name] for name in conjunct.columns}
+        return index in owners and len(owners) > 1 and owners <= known
+
+    @cached_property
+    def _pairs(self) -> list[_Pair]:
+        """The pairs of inputs that an equality ties."""
+        found = [
+            frozenset(self._owner[name] for name in conjunct.columns)
+            for conjunct in self.node.conjuncts
+            if _is_equality(conjunct)
+        ]
+        return [pair for pair in dict.fromkeys(found) if len(pair) == 2]
+
+    def _class(self, equality: Scalar) -> frozenset[str]:
+        """The columns that must all be equal because of it and of others."""
+        columns = frozenset(equality.columns)
+        return next((c for c in self._classes if columns <= c), columns)
+
+    @cached_property
+    def _classes(self) -> list[frozenset[str]]:
+        found: list[frozenset[str]] = []
+        for conjunct in self.node.conjuncts:
+            if equality(conjunct) is not None:
+                joined = frozenset(conjunct.columns)
+                met = [c for c in found if c & joined]
+                found = [c for c in found if c not in met] + [joined.union(*met)]
+        return found
 
 
-def _pairs(node: InnerJoin) -> list[_Pair]:
-    """The pairs of inputs that an equality ties."""
-    owner = {c.name: i for i, child in enumerate(node.inputs) for c in child.columns}
-    found = [
-        frozenset(owner[name] for name in conjunct.columns)
-        for conjunct in node.conjuncts
-        if _is_equality(conjunct)
-    ]
-    return [pair for pair in dict.fromkeys(found) if len(pair) == 2]
+@dataclass(frozen=True, slots=True)
+class JoinTree:
+    """Inputs of a join, and which are reached from which; the root is large and between others."""
+
+    root: int
+    children: Mapping[int, tuple[int, ...]]
+
+    @staticmethod
+    def of(ties: set[_Pair], sizes: Sequence[int]) -> JoinTree:
+        inputs = {i for tie in ties for i in tie}
+        degree = {i: sum(i in tie for tie in ties) for i in inputs}
+        # What is not at an end is read twice, but for the root.
+        root = max(inputs, key=lambda i: (degree[i] > 1, sizes[i], degree[i], -i))
+        children: dict[int, tuple[int, ...]] = {}
+        open_, seen = [root], {root}
+        while open_:
+            node = open_.pop(0)
+            tied = {i for tie in ties if node in tie for i in tie} - seen
+            children[node] = tuple(sorted(tied))
+            seen |= tied
+            open_ += children[node]
+        return JoinTree(root, children)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """All of them, parents before their children."""
+        return tuple(self.children)
+
+
+def _pruned(ties: set[_Pair], wanted: set[int]) -> set[_Pair]:
+    """Without ends that nobody wants."""
+    degree = Counter(i for tie in ties for i in tie)
+    needless = {tie for tie in ties if any(degree[i] == 1 and i not in wanted for i in tie)}
+    return _pruned(ties - needless, wanted) if needless else ties
+
+
+def equality(conjunct: Scalar) -> tuple[str, str, str] | None:
+    """The two columns that a condition calls equal, and its sign between them; else None."""
+    match = _COLUMNS_EQUAL.fullmatch(conjunct.render(lambda _: "?").replace(" ", ""))
+    return (conjunct.columns[0], match[1], conjunct.columns[1]) if match else None
+
+
+def sources(node: Node) -> frozenset[str]:
+    return frozenset(n.source for n in walk(node) if isinstance(n, Scan))
 
 
 def _is_equality(conjunct: Scalar) -> bool:

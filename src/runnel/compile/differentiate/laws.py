@@ -30,6 +30,7 @@ from runnel.compile.differentiate import (
     top_k,
     window,
 )
+from runnel.compile.differentiate.by_keys import change_by_keys
 from runnel.compile.differentiate.emitter import Emitter, Reading
 from runnel.compile.differentiate.real_rows import real_change
 from runnel.compile.program import step_of
@@ -76,6 +77,9 @@ def new(emitter: Emitter, node: Node) -> Reading:
 
 def change(emitter: Emitter, node: Node) -> str | None:
     """change(N): the step that gives it, or None."""
+    # Where other laws are in force, as in a round of a recursion, a leaf is not what it seems.
+    if emitter.change_law is change and (keyed := change_by_keys(emitter, node)) is not None:
+        return keyed
     match node:
         case Scan():
             return linear.change_scan(emitter, node)
@@ -112,13 +116,15 @@ def _change_row_wise(emitter: Emitter, node: Project | Filter | Repeat | Generat
     match node:
         case Project():
             sql = linear.project_sql(node, source)
-            return emitter.add("project", "columns of the change", sql, node.columns, bound=bound)
+            return emitter.add(
+                "project", "columns of the change", sql, node.columns, bounds=[bound]
+            )
         case Filter():
             sql = linear.filter_sql(node, source)
-            return emitter.add("filter", "the change, filtered", sql, node.columns, bound=bound)
+            return emitter.add("filter", "the change, filtered", sql, node.columns, bounds=[bound])
         case Repeat():
             sql = linear.repeat_sql(node, source)
-            return emitter.add("repeat", "as often as it counts", sql, node.columns, bound=bound)
+            return emitter.add("repeat", "as often as it counts", sql, node.columns, bounds=[bound])
         case Generate():
             sql = linear.generate_sql(node, source)
             return emitter.add("generate", "the rows each changed row gives", sql, node.columns)

@@ -38,7 +38,7 @@ def change_scan(emitter: Emitter, node: Scan) -> str | None:
     if node.source not in emitter.growing and can_be_netted(node.columns):
         sql, purpose = netted(node.columns, sql), f"{purpose}, netted"
     bound = f"change:{node.source}"
-    return emitter.add("change", purpose, sql, node.columns, bound=bound)
+    return emitter.add("change", purpose, sql, node.columns, bounds=[bound])
 
 
 def can_be_netted(columns: Iterable[Column]) -> bool:
@@ -57,10 +57,8 @@ def netted(columns: tuple[Column, ...], sql: str) -> str:
         return consolidated(sql, names_of(columns))
     keys = [f"CAST({n} AS STRING)" if n in floats else n for n in names_of(columns)]
     items = [f"ANY_VALUE({n}) AS {n}" if n in floats else n for n in names_of(columns)]
-    return (
-        f"SELECT {listed(items, f'SUM({W}) AS {W}')} FROM ({sql})\n"
-        f"GROUP BY {listed(keys)} HAVING SUM({W}) <> 0"
-    )
+    rows = f"SELECT {listed(items, f'SUM({W}) AS {W}')} FROM ({sql})\nGROUP BY {listed(keys)}"
+    return f"SELECT * FROM ({rows}) WHERE {W} <> 0"
 
 
 def new_one_row(_emitter: Emitter, _node: OneRow) -> Reading:

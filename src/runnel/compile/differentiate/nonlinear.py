@@ -64,4 +64,5 @@ def _in_place(steps: Mapping[str, Step], name: str) -> str:
             return f"({_in_place(steps, rest)})"
         return f"⟦{token}⟧"
 
-    return TOKEN.sub(lambda match: text(match[1]), steps[name].sql)
+    step = steps[name]
+    return TOKEN.sub(lambda match: text(match[1]), step.of_small or step.sql)

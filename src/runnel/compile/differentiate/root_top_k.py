@@ -6,6 +6,7 @@ The new ones are among the old ones and the change, unless one of the old ones w
 
 Where all rows of N are stored, they are the trace plus the change of N; a row that moves in or out
 of the first ones changes its flag: change(all) = change(N), so change(others) = change(N) - change.
+A small trace is read as a whole then, without asking what went.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def change_root_top(emitter: Emitter, root: Top, rows: str) -> None:
     stored = f"SELECT {listed(names)}, {WEIGHT} AS {W} FROM {STATE}{where}"
     old = emitter.add(
         "first", "the first rows before", consolidated(stored, names), root.rows.layout.stored,
-        keep=Keep.ALWAYS,
+        keep=_keep(root),
     )  # fmt: skip
     moved = _moved(emitter, root, rows, old)
     names_sql = listed(names)
@@ -70,9 +71,9 @@ def change_root_top(emitter: Emitter, root: Top, rows: str) -> None:
         columns: tuple[Column, ...] = root.rows.layout.stored
     else:
         columns = (*root.rows.layout.stored, flag)
+        twice = f"SELECT {names_sql}, {W}, EXPLODE(ARRAY(-1, 1)) AS __s FROM {step_of(moved)}"
         parts = (
-            f"SELECT {names_sql}, TRUE AS {flag.name}, {W} FROM {step_of(moved)}",
-            f"SELECT {names_sql}, FALSE AS {flag.name}, -{W} AS {W} FROM {step_of(moved)}",
+            f"SELECT {names_sql}, __s > 0 AS {flag.name}, __s * {W} AS {W} FROM ({twice})",
             f"SELECT {names_sql}, FALSE AS {flag.name}, {WEIGHT} AS {W} FROM {step_of(rows)}",
         )
         every = [*names, flag.name]
@@ -81,21 +82,39 @@ def change_root_top(emitter: Emitter, root: Top, rows: str) -> None:
     emitter.add("output", "first rows and others, out and in", sql, columns)
 
 
+def _keep(root: Top) -> Keep:
+    """Without a flag only the first rows are stored: the state is always small."""
+    return Keep.ALWAYS if root.flag is None else Keep.PICKING
+
+
 def _moved(emitter: Emitter, root: Top, rows: str, old: str) -> str:
     """The change of the first rows."""
-    columns = root.rows.layout.stored
-    names = names_of(columns)
-    candidates = _candidates(emitter, root, rows, old)
+    names = names_of(root.rows.layout.stored)
+    before = f"SELECT {listed(names, W)} FROM {step_of(old)}"
+    sql = _first_changed(root, _candidates(emitter, root, rows, old), before)
+    of_small = None
+    if root.flag is not None:
+        state = f"SELECT {listed(names)}, {WEIGHT} AS {W} FROM {STATE}"
+        every = f"{state}\nUNION ALL\nSELECT {listed(names)}, {WEIGHT} AS {W} FROM {step_of(rows)}"
+        of_small = _first_changed(root, every, f"{state} WHERE {root.flag.name}")
+    return emitter.add(
+        "moved", "change of the first rows", sql, root.rows.layout.stored,
+        keep=_keep(root), of_small=of_small,
+    )  # fmt: skip
+
+
+def _first_changed(root: Top, candidates: str, before: str) -> str:
+    """The first ones of the candidates minus those before."""
+    names = names_of(root.rows.layout.stored)
     units = unit_rows(Reading(candidates, is_unit=False), names)
     shown = root.rows.layout.visible_when
     where = f" WHERE {shown}" if shown else ""
     first = f"SELECT {listed(names)} FROM ({units}){where}\n{_order(root)}"
     both = (
         f"SELECT {listed(names)}, CAST(1 AS BIGINT) AS {W} FROM ({first})\nUNION ALL\n"
-        f"SELECT {listed(names)}, -{W} AS {W} FROM {step_of(old)}"
+        f"SELECT {listed(names)}, -{W} AS {W} FROM ({before})"
     )
-    netted = consolidated(both, names)
-    return emitter.add("moved", "change of the first rows", netted, columns, keep=Keep.ALWAYS)
+    return consolidated(both, names)
 
 
 def _candidates(emitter: Emitter, root: Top, rows: str, old: str) -> str:
@@ -127,7 +146,7 @@ def _lost(emitter: Emitter, root: Top, rows: str, old: str) -> str:
         f"SELECT {listed(f'c.{n}' for n in names_of(columns))} FROM {step_of(rows)} c "
         f"LEFT SEMI JOIN {step_of(old)} f ON {match} WHERE c.{WEIGHT} < 0"
     )
-    return emitter.add("lost", "first rows that went", sql, columns, keep=Keep.ALWAYS)
+    return emitter.add("lost", "first rows that went", sql, columns, keep=_keep(root))
 
 
 def _far(emitter: Emitter, root: Top, sql: str, lost: str | None) -> str:

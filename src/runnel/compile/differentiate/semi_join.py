@@ -40,13 +40,7 @@ def change_semi_join(emitter: Emitter, node: SemiJoin) -> str | None:
         return None
     names = listed(names_of(left.columns), W)
     touched = _touched(emitter, node, change_right)
-    candidates = " UNION ALL ".join(
-        f"SELECT {names} FROM {step_of(name)}" for name in (change_left, touched) if name
-    )
-    outer = emitter.add(
-        "candidates", "rows that may gain or lose a partner", candidates, left.columns,
-        keep=Keep.ALWAYS,
-    )  # fmt: skip
+    outer = _candidates(emitter, node, [name for name in (change_left, touched) if name])
     partners = _partners(emitter, node, outer)
     sql = _chosen(outer, partners, node, names)
     if touched is not None and change_right is not None:
@@ -55,6 +49,16 @@ def change_semi_join(emitter: Emitter, node: SemiJoin) -> str | None:
     return emitter.add(
         "anti" if node.is_anti else "semi", _PURPOSE[node.is_anti], sql, left.columns
     )
+
+
+def _candidates(emitter: Emitter, node: SemiJoin, parts: list[str]) -> str:
+    """The rows of several steps together."""
+    names = listed(names_of(node.left.columns), W)
+    sql = " UNION ALL ".join(f"SELECT {names} FROM {step_of(name)}" for name in parts)
+    return emitter.add(
+        "candidates", "rows that may gain or lose a partner", sql, node.left.columns,
+        keep=Keep.SHARED, bounds=[f"step:{name}" for name in parts],
+    )  # fmt: skip
 
 
 def _touched(emitter: Emitter, node: SemiJoin, change_right: str | None) -> str | None:

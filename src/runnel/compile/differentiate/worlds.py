@@ -84,7 +84,7 @@ def split(emitter: Emitter, node: Node) -> Input:
         emitter.add(
             stem, purpose,
             f"SELECT {listed(names, W)} FROM {step_of(net)} WHERE {W} {sign} 0", node.columns,
-            bound=f"step:{net}",
+            bounds=[f"step:{net}"],
         )
         for stem, sign, purpose in (
             ("minus", "<", "rows that an input lost"),
@@ -122,8 +122,9 @@ def over(
         return emitter.change_law(inner, part)
 
     return Emitter(
-        emitter.kinds, emitter.changed, emitter.growing, new_law, change_law, steps=emitter.steps
-    )
+        emitter.kinds, emitter.changed, emitter.growing, new_law, change_law, sizes=emitter.sizes,
+        steps=emitter.steps,
+    )  # fmt: skip
 
 
 def before(emitter: Emitter) -> Emitter:
@@ -135,8 +136,9 @@ def before(emitter: Emitter) -> Emitter:
         return emitter.new_law(inner, part)
 
     return Emitter(
-        emitter.kinds, frozenset(), frozenset(), new_law, emitter.change_law, steps=emitter.steps
-    )
+        emitter.kinds, frozenset(), frozenset(), new_law, emitter.change_law,
+        sizes=emitter.sizes, steps=emitter.steps,
+    )  # fmt: skip
 
 
 def keep_dear(emitter: Emitter, part: Node) -> Reading:
