@@ -57,7 +57,7 @@ def epochs(lake: Lake, folder: Path, rows: int) -> dict[str, float]:
     """Reading a trace of many epochs, by plan and by view, against the same one compacted."""
     path = folder / "_bench_epochs"
     columns = (Column("c0", "bigint"), Column("c1", "bigint"), Column("c2", "string"))
-    layout = Layout(columns, ("c0",), tuple((c, c.name) for c in columns))
+    layout = Layout(columns, ("c0",), tuple((c, c.name) for c in columns), is_state=True)
     trace = Trace(str(path), "bench", layout)
     say(f"reading {EPOCHS} epochs over {rows:,} rows")
     spark = lake.spark

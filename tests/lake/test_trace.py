@@ -6,7 +6,9 @@ import itertools
 import os
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -170,6 +172,29 @@ def test_a_base_without_duplicates_is_read_once(
     }  # fmt: skip
     trace.compact(spark, 5)
     assert bag(spark.sql(view)) == bag(spark.sql(trace.readout_sql())) == expected
+
+
+def test_a_state_shows_the_newest_row_of_each_key(spark: SparkSession, tmp_path: Path) -> None:
+    state = replace(layout("int", "string"), is_state=True)
+    trace = Trace(str(tmp_path / "state"), "life-1", state)
+    epochs = [
+        ("(1, 'a', 1), (2, 'b', 1), (NULL, 'n', 1), (4, 'd', 1)", {1: "a", 2: "b", None: "n", 4: "d"}),
+        ("(1, 'a', -1), (1, 'a2', 1), (NULL, 'n', -1)", {1: "a2", 2: "b", 4: "d"}),
+        ("(1, 'a2', -1), (1, 'a', 1), (NULL, 'm', 1)", {1: "a", 2: "b", None: "m", 4: "d"}),
+        ("(2, 'b', -1), (5, 'e', 1), (NULL, 'm', -1), (NULL, 'n', 1)", {1: "a", None: "n", 4: "d", 5: "e"}),
+        ("(2, 'b', 1), (5, 'e', -1), (5, 'e2', 1), (4, 'd', -1)", {1: "a", 2: "b", None: "n", 5: "e2"}),
+    ]  # fmt: skip
+    for number, (rows, expected) in enumerate(epochs, 1):
+        trace.append(spark, weighted(spark, rows), number, {})
+        assert bag(trace.readout(spark)) == Counter(expected.items())
+        assert bag(spark.sql(trace.readout_sql())) == Counter(expected.items())
+    view = trace.readout_sql()
+    for change in (lambda: trace.merge(spark), lambda: trace.compact(spark, 3)):
+        change()
+        for number, (_, expected) in enumerate(epochs, 1):
+            if trace.last_commit().since <= number:  # type: ignore[union-attr]
+                assert bag(trace.readout(spark, number)) == Counter(expected.items())
+        assert bag(spark.sql(view)) == Counter(epochs[-1][1].items())
 
 
 def test_replace_starts_history_again(spark: SparkSession, trace: Trace) -> None:

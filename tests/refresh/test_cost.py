@@ -46,7 +46,7 @@ def test_slow_small_changes_do_not_make_large_ones_dear() -> None:
         attempt(RefreshAction.FULL, 12.0, model_full(total)),
     ]
     prediction = predict(many, total, history)
-    assert 6 < prediction.differential < 10 < prediction.full
+    assert 4 < prediction.differential < 10 < prediction.full
 
 
 def test_large_changes_tell_what_a_row_costs() -> None:
@@ -62,6 +62,7 @@ def test_large_changes_tell_what_a_row_costs() -> None:
         pytest.param(1.5, 2.7, 12.5, 10.6, id="join"),
         pytest.param(1.8, 3.5, 10.1, 8.0, id="three-way join"),
         pytest.param(0.6, 1.5, 3.6, 5.2, id="aggregate"),
+        pytest.param(1.2, 3.4, 9.0, 6.3, id="three-way join, again"),
     ],
 )
 def test_ten_times_the_rows_take_less_than_ten_times_as_long(
@@ -75,6 +76,15 @@ def test_ten_times_the_rows_take_less_than_ten_times_as_long(
     ]
     prediction = predict(1_500_000, total, history)
     assert (prediction.differential < prediction.full) == (much < whole)
+
+
+def test_a_fill_that_nobody_compared_says_what_comparing_takes() -> None:
+    total = 10_000_000
+    history = [attempt(RefreshAction.FULL, 10.0, model_full(total))]
+    assert predict(10, total, history).full == pytest.approx(10.0)
+    assert predict(10, total, history, is_compared=True).full == pytest.approx(16.0)
+    compared = [attempt(RefreshAction.FULL, 20.0, model_full(total, is_compared=True))]
+    assert predict(10, total, compared, is_compared=True).full == pytest.approx(20.0)
 
 
 def test_a_slow_differential_is_tried_again_after_a_while() -> None:

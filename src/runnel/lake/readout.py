@@ -25,7 +25,9 @@ def sql(path: str, layout: Layout, unique_upto: int | None, version: int | None 
     shown = ", ".join(f"{text} AS {quote(column.name)}" for column, text in layout.visible)
     where = f" WHERE {layout.visible_when}" if layout.visible_when is not None else ""
     table = f"delta.{quote(path)}" + ("" if version is None else f" VERSION AS OF {version}")
-    if unique_upto is None or not is_groupable(layout.stored):
+    if layout.is_state:
+        netted = _newest(table, layout)
+    elif unique_upto is None or not is_groupable(layout.stored):
         netted = _netted(table, layout)
     else:
         netted = _overlaid(table, layout, unique_upto)
@@ -44,6 +46,18 @@ def _netted(table: str, layout: Layout) -> str:
     return (
         f"SELECT {names} FROM {table} LEFT ANTI JOIN {touched} USING ({KEY}) UNION ALL "
         f"SELECT {names} FROM ({summed}) LATERAL VIEW explode({copies_sql(WEIGHT)}) AS __copy"
+    )
+
+
+def _newest(table: str, layout: Layout) -> str:
+    """See `weights.newest`."""
+    names = ", ".join(f"b.{quote(column.name)}" for column in layout.stored)
+    same = [f"b.{KEY} = g.{KEY}", f"b.{EPOCH} < g.{EPOCH}"]
+    same += [same_value(f"b.{quote(k)}", f"g.{quote(k)}") for k in layout.key]
+    gone = f"(SELECT * FROM {table} WHERE {WEIGHT} < 0)"
+    return (
+        f"SELECT {names} FROM {table} b LEFT ANTI JOIN {gone} g ON {' AND '.join(same)} "
+        f"WHERE b.{WEIGHT} > 0"
     )
 
 

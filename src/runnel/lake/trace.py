@@ -164,6 +164,8 @@ class Trace:
         since = self._unique_upto(last)
         if since is None or not _negative(files):
             rows = self._netted(spark, snapshot, files, upto)
+        elif self.layout.is_state:
+            rows = self._newest(spark, snapshot, files, upto)
         else:
             rows = self._overlaid(spark, snapshot, files, since, upto)
         return readout.visible(rows, self.layout)
@@ -230,6 +232,18 @@ class Trace:
         base = self._scan(spark, snapshot, old).where(epoch <= since)
         later = self._scan(spark, snapshot, new).where((epoch > since) & (epoch <= upto))
         return weights.overlay(base, later, self.layout.stored, self.layout.key, _rows(new))
+
+    def _newest(
+        self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile], upto: int
+    ) -> DataFrame:
+        negative = _negative(files)
+        frame, negatives = (
+            self._scan(spark, snapshot, part).where(sf.col(EPOCH) <= upto)
+            for part in (files, negative)
+        )
+        return weights.newest(
+            frame, negatives, self.layout.stored, self.layout.key, _rows(negative) // 2
+        )
 
     def _unique_upto(self, last: TraceCommit) -> int | None:
         """Up to which epoch no row is there twice, if that is known; a state has a row a group."""

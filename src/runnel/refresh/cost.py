@@ -14,7 +14,9 @@ _FIXED = 0.4
 _ROWS_PER_SECOND_FULL = 1_500_000
 _ROWS_PER_SECOND_SCAN = 15_000_000
 _ROWS_PER_SECOND_CHANGE = 150_000
-_IN_BULK = 0.6
+_IN_BULK = 0.4
+# What consumers wait for is the difference of old and new contents.
+_COMPARED = 1.6
 _RECENT = 5
 _WINDOW = 8
 # A single sample of so many refreshes ago is asked for again, where the ways are so near.
@@ -39,8 +41,13 @@ class Prediction:
         return {"differential": round(self.differential, 3), "full": round(self.full, 3)}
 
 
-def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Prediction:
-    """Model both ways; each is scaled by the median of actual / modelled of recent refreshes."""
+def predict(
+    change_rows: int, total_rows: int, history: Iterable[Attempt], *, is_compared: bool = False
+) -> Prediction:
+    """Model both ways; each is scaled by the median of actual / modelled of recent refreshes.
+
+    `is_compared`: consumers read the table, so FULL also finds out what is different.
+    """
     # Only the newest few: one slow sample must not keep the other way away for ever.
     attempts = list(history)[:_WINDOW]
     full, measured_f = _scale(attempts)
@@ -50,7 +57,7 @@ def predict(change_rows: int, total_rows: int, history: Iterable[Attempt]) -> Pr
     elif not measured_f:
         full = known.base
     one = known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows))
-    other = full * model_full(total_rows)
+    other = full * model_full(total_rows, is_compared=is_compared)
     is_measured = measured_f and known.is_measured
     is_near = one <= other <= _NEAR * one
     return Prediction(one, other, is_measured, is_measured and is_near and _is_old(attempts))
@@ -69,8 +76,8 @@ def model_rows(change_rows: int) -> float:
     return change_rows / _ROWS_PER_SECOND_CHANGE
 
 
-def model_full(total_rows: int) -> float:
-    return _FIXED + total_rows / _ROWS_PER_SECOND_FULL
+def model_full(total_rows: int, *, is_compared: bool = False) -> float:
+    return (_FIXED + total_rows / _ROWS_PER_SECOND_FULL) * (_COMPARED if is_compared else 1.0)
 
 
 def _is_old(attempts: list[Attempt]) -> bool:

@@ -17,7 +17,7 @@ from runnel.refresh.bind import Binding, RoundLimit, binding
 from runnel.refresh.definition import compiled_query
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.full import difference, full_rows
-from runnel.refresh.plan import RefreshPlan
+from runnel.refresh.plan import RefreshPlan, is_read
 from runnel.refresh.windows import total_rows
 from runnel.refresh.workspace import Workspace
 
@@ -90,7 +90,7 @@ def _full(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
         rows = full_rows(bound, plan.table, plan.frontier)
     table, trace = plan.table, bound.workspace.trace(plan.table)
     with outcome.phase("commit"):
-        if table.epoch == 0 or not (plan.group or bound.workspace.catalog.dependents(table.id)):
+        if table.epoch == 0 or not (plan.group or is_read(bound.workspace, table)):
             # Nobody waits for the difference, or for the group to see the new rows: one commit puts
             # them in the old ones' place.
             _commit(bound.workspace, plan, rows, outcome, replace=True)

@@ -54,10 +54,12 @@ def plan_refresh(workspace: Workspace, table: StreamTable, frontier: Frontier) -
     action, reason = _forced(table, windows)
     if action is RefreshAction.NO_DATA:
         return RefreshPlan(table, action, reason, frontier, windows, epoch=epoch)
-    prediction, totals = _predict(workspace, table, windows)
+    is_compared = is_read(workspace, table)
+    prediction, totals = _predict(workspace, table, windows, is_compared)
     if action is None:
         action, reason = _choose(windows, prediction, totals, workspace.settings.max_change_ratio)
-    predicted = {**prediction.to_json(), "model": _model(action, windows, totals)}
+    modelled = _model(action, windows, totals, is_compared)
+    predicted = {**prediction.to_json(), "model": modelled}
     return RefreshPlan(table, action, reason, frontier, windows, predicted, epoch)
 
 
@@ -100,15 +102,23 @@ def _choose(
     return RefreshAction.FULL, f"{counted}: {costs}"
 
 
+def is_read(workspace: Workspace, table: StreamTable) -> bool:
+    """Whether someone waits for the difference that a refresh makes, and not only for the rows."""
+    return table.epoch > 0 and bool(workspace.catalog.dependents(table.id))
+
+
 def _predict(
-    workspace: Workspace, table: StreamTable, windows: Mapping[str, Window]
+    workspace: Workspace, table: StreamTable, windows: Mapping[str, Window], is_compared: bool
 ) -> tuple[Prediction, int]:
     total = sum(total_rows(workspace, w.source, w.new) for w in windows.values())
     rows = sum(w.rows for w in windows.values())
-    return predict(rows, total, workspace.catalog.recent_costs(table.id)), total
+    known = workspace.catalog.recent_costs(table.id)
+    return predict(rows, total, known, is_compared=is_compared), total
 
 
-def _model(action: RefreshAction, windows: Mapping[str, Window], total: int) -> float:
+def _model(
+    action: RefreshAction, windows: Mapping[str, Window], total: int, is_compared: bool
+) -> float:
     if action is RefreshAction.DIFFERENTIAL:
         return model_differential(sum(w.rows for w in windows.values()), total)
-    return model_full(total)
+    return model_full(total, is_compared=is_compared)
