@@ -9,6 +9,7 @@ Text refers to what it reads by tokens, which the executor replaces:
     ⟦last⟧, ⟦all⟧    in a step that is run in rounds: the rows of the last round, of all so far
     ⟦hint:a:name⟧    a broadcast hint for alias a, if step `name` turns out small
     ⟦hint:a:name:b⟧  ... or one for alias b, if the step was not kept since it meets little
+    ⟦hint:a:name:b:other⟧  a hint for the alias of the smaller of two steps, if that is small
 
 The weight is called `__w`; `weight_of` gives its name in readings of a source with such a column.
 """
@@ -49,6 +50,10 @@ def step_of(name: str) -> str:
 
 def hint(alias: str, name: str, other: str | None = None) -> str:
     return f"⟦hint:{alias}:{name}{f':{other}' if other else ''}⟧"
+
+
+def smaller(alias: str, name: str, other_alias: str, other: str) -> str:
+    return f"⟦hint:{alias}:{name}:{other_alias}:{other}⟧"
 
 
 STATE = "⟦state⟧"

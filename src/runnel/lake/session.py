@@ -204,8 +204,9 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         # Every aggregate of a task takes a page, by default of up to 64 MB: the dozen small ones
         # of a change program, all in one task, would take a gigabyte.
         "spark.buffer.pageSize": "4m",
-        # A hundred compiled stages are soon forgotten; each costs 0.1 s to compile and starts cold.
-        "spark.sql.codegen.cache.maxEntries": "1000",
+        # By default a hundred compiled stages are remembered, those of three tables; each costs
+        # 0.1 s to compile and starts cold.
+        "spark.sql.codegen.cache.maxEntries": "5000",
         **WORKER_SETTINGS,
         **_local_addresses(master),
         "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",

@@ -103,14 +103,13 @@ class Trace:
         if keys is not None:
             ordered = sorted(keys)
             files = [file for file in files if _may_hold(file, ordered)]
-        return self._scan(spark, snapshot, files).where(sf.col(EPOCH) <= epoch)
+        return self._within(spark, snapshot, files, None, epoch)
 
     def window(self, spark: SparkSession, after: int, upto: int) -> DataFrame:
         """The change over (after, upto], weighted and not summed."""
         self._require(after, "changes")
         snapshot, files = self._files(after, upto)
-        frame = self._scan(spark, snapshot, files)
-        return frame.where((sf.col(EPOCH) > after) & (sf.col(EPOCH) <= upto))
+        return self._within(spark, snapshot, files, after, upto)
 
     def window_rows(self, after: int, upto: int) -> int:
         """An upper bound of the rows in a window, from statistics."""
@@ -216,10 +215,8 @@ class Trace:
         self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile], upto: int
     ) -> DataFrame:
         negative = _negative(files)
-        frame = self._scan(spark, snapshot, files).where(sf.col(EPOCH) <= upto)
-        touched = None
-        if negative:
-            touched = self._scan(spark, snapshot, negative).where(sf.col(EPOCH) <= upto)
+        frame = self._within(spark, snapshot, files, None, upto)
+        touched = self._within(spark, snapshot, negative, None, upto) if negative else None
         return weights.net(frame, touched, self.layout.stored, _rows(files), _rows(negative))
 
     def _overlaid(
@@ -228,9 +225,8 @@ class Trace:
     ) -> DataFrame:  # fmt: skip
         old = [file for file in files if _overlaps(file, None, since)]
         new = [file for file in files if _overlaps(file, since, upto)]
-        epoch = sf.col(EPOCH)
-        base = self._scan(spark, snapshot, old).where(epoch <= since)
-        later = self._scan(spark, snapshot, new).where((epoch > since) & (epoch <= upto))
+        base = self._within(spark, snapshot, old, None, since)
+        later = self._within(spark, snapshot, new, since, upto)
         return weights.overlay(base, later, self.layout.stored, self.layout.key, _rows(new))
 
     def _newest(
@@ -238,8 +234,7 @@ class Trace:
     ) -> DataFrame:
         negative = _negative(files)
         frame, negatives = (
-            self._scan(spark, snapshot, part).where(sf.col(EPOCH) <= upto)
-            for part in (files, negative)
+            self._within(spark, snapshot, part, None, upto) for part in (files, negative)
         )
         return weights.newest(
             frame, negatives, self.layout.stored, self.layout.key, _rows(negative) // 2
@@ -266,6 +261,21 @@ class Trace:
         snapshot = self.log.snapshot(self.log.latest_version() if version is None else version)
         return snapshot, [file for file in snapshot.files if _overlaps(file, after, upto)]
 
+    def _within(
+        self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile],
+        after: int | None, upto: int,
+    ) -> DataFrame:  # fmt: skip
+        """The rows of some files whose epoch is in (after, upto].
+
+        Files that hold no others are read as they are: a number that is another one in every
+        refresh would make Spark compile the stage again, and run it cold.
+        """
+        frame = self._scan(spark, snapshot, files)
+        if has_plain_paths(snapshot) and all(_is_inside(file, after, upto) for file in files):
+            return frame
+        frame = frame.where(sf.col(EPOCH) <= upto)
+        return frame if after is None else frame.where(sf.col(EPOCH) > after)
+
     def _scan(
         self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile]
     ) -> DataFrame:
@@ -285,6 +295,13 @@ def _lost(what: str, epoch: int, since: int) -> HistoryLost:
 def _overlaps(file: DataFile, after: int | None, upto: int) -> bool:
     low, high = file.minimum.get(EPOCH), file.maximum.get(EPOCH)
     return (low is None or low <= upto) and (after is None or high is None or high > after)
+
+
+def _is_inside(file: DataFile, after: int | None, upto: int) -> bool:
+    low, high = file.minimum.get(EPOCH), file.maximum.get(EPOCH)
+    if low is None or high is None:
+        return False
+    return high <= upto and (after is None or low > after)
 
 
 def _aligned(files: Sequence[DataFile], since: int) -> int:

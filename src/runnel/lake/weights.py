@@ -29,7 +29,9 @@ def with_trace_columns(frame: DataFrame, layout: Layout, epoch: int) -> DataFram
     return weighted.selectExpr(
         f"{_key(layout)} AS {KEY}",
         f"explode({copies}) AS {WEIGHT}",
-        f"{epoch}L AS {EPOCH}",
+        # An element of an array: a number by itself would be part of the compiled stage, which
+        # Spark would compile again, and run cold, for every epoch.
+        f"array({epoch}L)[CAST(pmod({WEIGHT}, 1L) AS INT)] AS {EPOCH}",
         *names,
     )
 

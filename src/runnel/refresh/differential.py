@@ -13,6 +13,8 @@ from functools import cached_property
 from threading import RLock
 
 from runnel.compile.program import TOKEN, Keep, Program, Step
+from runnel.lake.frames import DataFrame
+from runnel.lake.local_rows import FEW, can_be_fetched, fetched
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.rounds import run_rounds
@@ -33,6 +35,7 @@ class ProgramRun:
     counts: dict[str, int] = field(default_factory=dict)
     meets_little: set[str] = field(default_factory=set)
     _made: dict[str, Future[None]] = field(default_factory=dict)
+    _fetched: set[str] = field(default_factory=set)
     _binding: RLock = field(default_factory=RLock)
 
     def output(self) -> str | None:
@@ -64,15 +67,38 @@ class ProgramRun:
         if (most := self._most(step)) is not None:
             self.counts[token] = most
         sql = self._sql(step)
-        if not self._is_kept(step):
+        if self._is_kept(step):
+            self._keep(step, sql, most)
+        elif step.keep is Keep.SHARED and self._is_worth_fetching(step, most):
+            self._fetch(step, self.bound.spark.sql(sql))
+        else:
             if step.keep is Keep.RESTRICTING:
                 self.counts[token] = sum(map(self.source_rows, step.meets))
             self.bound.inline[token] = sql
+
+    def _keep(self, step: Step, sql: str, most: int | None) -> None:
+        """Compute a step's rows once, and know how many there are."""
+        frame = self.bound.spark.sql(sql)
+        if _is_few(step, most):
+            self._fetch(step, frame)
             return
-        frame = self.bound.keep(self.bound.spark.sql(sql))
-        self.counts[token] = frame.count()
-        # Spark leaves out what is joined with nothing, but only if it sees that before it runs.
-        self.bound.view(token, frame if self.counts[token] else frame.where("FALSE"))
+        self.bound.keep(frame)
+        rows = frame.count()
+        self.counts[f"step:{step.name}"] = rows
+        if _is_few(step, rows):
+            self._fetch(step, frame)
+        else:
+            self.bound.view(f"step:{step.name}", frame)
+
+    def _fetch(self, step: Step, frame: DataFrame) -> None:
+        local, self.counts[f"step:{step.name}"] = fetched(frame)
+        self.bound.view(f"step:{step.name}", local)
+        self._fetched.add(f"step:{step.name}")
+
+    def _is_worth_fetching(self, step: Step, most: int | None) -> bool:
+        """Not where rows that were fetched are only filtered: Spark does that when it plans."""
+        is_row_wise = step.reads == step.bounds and len(step.reads) == 1
+        return _is_few(step, most) and not (is_row_wise and step.reads[0] in self._fetched)
 
     def _is_left_out(self, step: Step) -> bool:
         return step.only_if is not None and self._rows(step.only_if) == 0
@@ -133,11 +159,19 @@ class ProgramRun:
         total = 0
         for token in step.bounds:
             kind, _, name = token.partition(":")
-            rows = self._rows(name) if kind == "step" else self.counts.get(token)
+            rows = self._bound(kind, name, token)
             if rows is None:
                 return None
             total += rows
         return total if step.bounds else None
+
+    def _bound(self, kind: str, name: str, token: str) -> int | None:
+        match kind:
+            case "step":
+                return self._rows(name)
+            case "new":
+                return self.source_rows(name)
+        return self.counts.get(token)
 
     def _sql(self, step: Step) -> str:
         if step.of_small is not None and self._is_of_small(step):
@@ -173,10 +207,13 @@ class ProgramRun:
             is_empty = self._is_left_out(step)
             self.bound.inline[token] = empty_relation(step) if is_empty else self._sql(step)
 
-    def _hint(self, alias: str, step: str, other: str | None = None) -> str:
-        rows = self._rows(step)
-        if rows is not None and rows <= self.bound.workspace.settings.broadcast_rows:
-            return f"/*+ BROADCAST({alias}) */"
+    def _hint(self, alias: str, step: str, other: str = "", other_step: str = "") -> str:
+        sides = [(self._rows(step), alias)]
+        sides += [(self._rows(other_step), other)] if other_step else []
+        most = self.bound.workspace.settings.broadcast_rows
+        small = [(rows, name) for rows, name in sides if rows is not None and rows <= most]
+        if small:
+            return f"/*+ BROADCAST({min(small)[1]}) */"
         return f"/*+ BROADCAST({other}) */" if other and step in self.meets_little else ""
 
     def _bind(self, kind: str, key: str) -> None:
@@ -187,6 +224,11 @@ class ProgramRun:
         else:
             window = self.plan.windows[key]
             bind_new(self.bound, window.source, window.new)
+
+
+def _is_few(step: Step, rows: int | None) -> bool:
+    """Whether so few rows come that the driver takes them: all that read them need no job."""
+    return rows is not None and rows <= FEW and can_be_fetched(step.columns)
 
 
 @contextmanager

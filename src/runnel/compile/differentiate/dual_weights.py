@@ -3,10 +3,11 @@
     change = product of w_new - product of w_old
 
 Every row carries its weights at both ends, so that one join takes the place of one for each changed
-input. Each input is first restricted to the rows P that a change can meet, along a tree of ties:
-from its ends to the root, then back. A large input is so read once, or twice if it is between
-others. A row of new(R) in P counts (w, w) and one of its change (-w, 0), since old = new - change.
-A changed row that meets no other change may count (0, w): what it is joined with did not change.
+input. A row of new(R) counts (w, w) and one of its change (-w, 0), since old = new - change. The
+inputs form a tree of ties. Of its root, a large one, only the rows are read that a change can meet:
+along the tree, from its ends to the root. They are few, and the other inputs are joined to them. A
+large input is so read once, or twice if it is between others. A changed row of the root that meets
+no other change may count (0, w): what it is joined with did not change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from runnel.algebra.nodes import Node
 from runnel.compile.differentiate.emitter import Emitter, condition, listed, names_of
 from runnel.compile.differentiate.join_graph import JoinGraph, JoinTree, sources
 from runnel.compile.differentiate.partition import is_leaf
-from runnel.compile.program import Keep, W, hint, step_of
+from runnel.compile.program import Keep, W, hint, smaller, step_of
 from runnel.model.columns import Column
 
 # With fewer changed inputs their terms need no steps that are kept.
@@ -46,44 +47,44 @@ class _DualWeights:
     emitter: Emitter
     graph: JoinGraph
     tree: JoinTree
-    steps: dict[int, str] = field(default_factory=dict)
     _up: dict[int, list[str]] = field(default_factory=dict)
 
     def joined(self) -> str:
         """The step that joins all inputs of the tree."""
-        self._restrict(self.tree.root, None)
-        order = list(self.steps)
-        columns = list(self._columns(order[0]))
-        sql = f"SELECT {listed(names_of(columns), _OLD, _NEW)} FROM {step_of(self.steps[order[0]])}"
-        done = {order[0]}
-        for index in order[1:]:
+        root, *others = self.tree.inputs
+        first = self._met_root()
+        columns = list(self._columns(root))
+        sql = f"SELECT {listed(names_of(columns), _OLD, _NEW)} FROM {step_of(first)}"
+        done = {root}
+        for index in others:
             done.add(index)
             columns += self._columns(index)
-            sql = self._pair(sql, index, done, columns)
+            sql = self._pair(sql, index, columns, first)
         netted = f"SELECT {listed(names_of(columns), f'{_NEW} - {_OLD} AS {W}')} FROM ({sql})"
         sql = f"{netted} WHERE {_NEW} <> {_OLD}"
         return self.emitter.add("join", "the join after minus the join before", sql, columns)
 
-    def _pair(self, sql: str, index: int, done: set[int], columns: list[Column]) -> str:
-        """One more input, by all conditions that can be checked now."""
+    def _pair(self, sql: str, index: int, columns: list[Column], first: str) -> str:
+        """One more input, by all conditions that can be checked now; `first` tells of the left."""
         known = set(names_of(columns))
         own = set(names_of(self._columns(index)))
         usable = [c for c in self.graph.node.conjuncts if c.reads <= known and c.reads & own]
         both = [f"l.{w} * r.{w} AS {w}" for w in (_OLD, _NEW)]
-        step = self.steps[index]
+        step = self._both_ends(index)
         return (
-            f"SELECT {hint('r', step)} {listed(names_of(columns), *both)}\n"
+            f"SELECT {smaller('l', first, 'r', step)} {listed(names_of(columns), *both)}\n"
             f"FROM ({sql}) l JOIN {step_of(step)} r ON {condition(usable)}"
         )
 
-    def _restrict(self, index: int, parent: int | None) -> None:
-        """Write the steps of an input at both ends, and of those below it."""
-        messages = self._from_below(index)
-        if parent is not None:
-            messages.insert(0, (parent, self.steps[parent]))
-        self.steps[index] = self._both_ends(index, messages)
-        for child in self.tree.children[index]:
-            self._restrict(child, index)
+    def _both_ends(self, index: int) -> str:
+        """All rows of an input with their weights before and after."""
+        node = self.graph.node.inputs[index]
+        parts = self._parts(node, "TRUE")[:2]
+        sql = "\nUNION ALL\n".join(_counted(node, *part) for part in parts)
+        bounds = [f"new:{source}" for source in sources(node)]
+        return self.emitter.add(
+            "ends", f"input {index + 1} before and after", sql, node.columns, bounds=bounds
+        )
 
     def _from_below(self, index: int) -> list[_Message]:
         children = self.tree.children[index]
@@ -108,22 +109,26 @@ class _DualWeights:
             found.append(self._kept("reached", purpose, met, None, node, self._all))
         return found
 
-    def _both_ends(self, index: int, messages: list[_Message]) -> str:
+    def _met_root(self) -> str:
+        """The root's rows that can meet a change, with their weights before and after."""
+        index = self.tree.root
         node = self.graph.node.inputs[index]
-        change = self.emitter.change(node)
-        met = self._is_met(index, messages)
-        parts = [(f"({self.emitter.new(node).sql})", met, W, W)]
-        if change is not None:
-            none = "CAST(0 AS BIGINT)"
-            parts.append((step_of(change), met, f"-{W}", none))
-            parts.append((step_of(change), f"NOT {met}", none, W))
+        parts = self._parts(node, self._is_met(index, self._from_below(index)))
         # Not as a column: Spark moves that into the parts of a union, and loses its way there.
         sql = "\nUNION ALL\n".join(_counted(node, *part) for part in parts)
         whole = "\nUNION ALL\n".join(_counted(node, p[0], "TRUE", *p[2:]) for p in parts[:2])
         purpose = f"input {index + 1} before and after, where it can meet a change"
-        is_end = not self.tree.children[index]
-        meets = sources(node) if is_end else self._all
-        return self._kept("ends", purpose, sql, whole, node, meets)
+        return self._kept("ends", purpose, sql, whole, node, self._all)
+
+    def _parts(self, node: Node, met: str) -> list[tuple[str, str, str, str]]:
+        """Rows, which of them, and their weights before and after."""
+        parts = [(f"({self.emitter.new(node).sql})", met, W, W)]
+        change = self.emitter.change(node)
+        if change is not None:
+            none = "CAST(0 AS BIGINT)"
+            parts.append((step_of(change), met, f"-{W}", none))
+            parts.append((step_of(change), f"NOT {met}", none, W))
+        return parts
 
     def _kept(
         self, stem: str, purpose: str, sql: str, whole: str | None, node: Node,

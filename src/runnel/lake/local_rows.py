@@ -1,0 +1,31 @@
+"""A few rows fetched to the driver and given back to Spark as a relation known when planning.
+
+Reading such a relation, or sending it to every task, takes no job, and an empty one takes whatever
+is joined with it out of the plan. Only for what is known to be little: the driver holds all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame
+
+from runnel.model.columns import Column
+
+FEW = 10_000
+# What comes back from Arrow exactly as it was.
+_PLAIN = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|float|double|string|date|timestamp|timestamp_ntz"
+    r"|decimal\(\d+,\d+\)"
+)
+
+
+def can_be_fetched(columns: Iterable[Column]) -> bool:
+    return all(_PLAIN.fullmatch(column.type) for column in columns)
+
+
+def fetched(frame: DataFrame) -> tuple[DataFrame, int]:
+    """The rows of a frame, computed now, and how many there are."""
+    rows = frame.toArrow()
+    return frame.sparkSession.createDataFrame(rows, schema=frame.schema), rows.num_rows
