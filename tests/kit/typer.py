@@ -123,7 +123,7 @@ def _by_class(node: exp.Expression, of: object) -> str:
         return "string"
     if isinstance(node, _INTS):
         return "int"
-    if isinstance(node, (exp.PercentRank, exp.CumeDist)):
+    if isinstance(node, (exp.PercentRank, exp.CumeDist, exp.Reduce)):
         return "double"
     if isinstance(node, _SAME):
         return str(of(_argument(node)))

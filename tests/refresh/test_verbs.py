@@ -194,7 +194,7 @@ def test_a_stream_table_cannot_be_written(lake: Lake, tmp_path: Path) -> None:
 
 def test_what_is_not_differentiable_runs_full_and_says_why(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
-    query = "SELECT id, LAST_VALUE(id) OVER (PARTITION BY cust ORDER BY id) AS r FROM orders"
+    query = "SELECT id, LAST_VALUE(id) OVER (ORDER BY cust, id DESC) AS r FROM orders"
     lake.create_stream_table("last", query)
     source.append((4, 10, "2.00"))
     check(lake, "last", "FULL", "RANGE frame")
