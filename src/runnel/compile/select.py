@@ -171,15 +171,21 @@ def _star(node: exp.Expr) -> exp.Star | None:
 
 
 def _expand(star: exp.Star, node: exp.Expr, scope: Scope) -> list[SelectItem]:
-    if star.args.get("replace") or star.args.get("rename"):
-        raise NotDifferentiable("* REPLACE or RENAME", hint="list the columns")
+    if star.args.get("rename"):
+        raise NotDifferentiable("* RENAME", hint="list the columns")
     hidden = {e.name.lower() for e in star.args.get("except_") or ()}
+    # |> SET x = ... is read as * REPLACE.
+    replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
     qualifier = node.table if isinstance(node, exp.Column) else None
-    found = [
-        SelectItem(e.name, mark(e.column.name))
-        for e in scope.star(qualifier or None)
-        if (e.name or "").lower() not in hidden
-    ]
+    found = []
+    for entry in scope.star(qualifier or None):
+        name = (entry.name or "").lower()
+        if name in replaced:
+            with at(replaced[name]):
+                value = resolve(replaced[name], scope, with_windows=True)
+            found.append(SelectItem(entry.name, value))
+        elif name not in hidden:
+            found.append(SelectItem(entry.name, mark(entry.column.name)))
     if not found:
         raise InvalidQuery("* stands for no column here")
     return found
