@@ -149,10 +149,12 @@ def test_bad_arguments(lake: Lake, tmp_path: Path) -> None:
         lake.create_stream_table("`my sales`", SALES)
     with pytest.raises(NotDifferentiable, match="RANGE") as caught:
         lake.create_stream_table(
-            "w", "SELECT id, LAST_VALUE(id) OVER (ORDER BY amount) AS s FROM orders",
+            "w", "SELECT id, LAST_VALUE(id) OVER (ORDER BY amount, id DESC) AS s FROM orders",
             refresh_mode="DIFFERENTIAL",
         )  # fmt: skip
-    assert "at: line 1, column 12: LAST_VALUE(id) OVER (ORDER BY amount)" in str(caught.value)
+    assert "at: line 1, column 12: LAST_VALUE(id) OVER (ORDER BY amount, id DESC)" in str(
+        caught.value
+    )
     assert len(lake.status()) == 0
 
 
