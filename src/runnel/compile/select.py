@@ -15,7 +15,15 @@ from runnel.compile.lifting import fill
 from runnel.compile.ordering import Ordering
 from runnel.compile.places import at
 from runnel.compile.relation import Relation
-from runnel.compile.scalars import conjuncts, mark, marked, resolve, to_scalar
+from runnel.compile.scalars import (
+    conjuncts,
+    mark,
+    marked,
+    resolve,
+    star_entries,
+    star_of,
+    to_scalar,
+)
 from runnel.compile.scope import Scope
 from runnel.compile.select_generator import build_generated, has_generator
 from runnel.compile.select_subqueries import filled_select, lifted_select
@@ -139,7 +147,7 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
     items: list[SelectItem] = []
     aliases: dict[str, exp.Expr] = {}
     for node in select.expressions:
-        if (star := _star(node)) is not None:
+        if (star := star_of(node)) is not None:
             items.extend(_expand(star, node, scope))
             continue
         with at(node):
@@ -162,30 +170,17 @@ def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tupl
     return node, scope
 
 
-def _star(node: exp.Expr) -> exp.Star | None:
-    if isinstance(node, exp.Star):
-        return node
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        return node.this
-    return None
-
-
 def _expand(star: exp.Star, node: exp.Expr, scope: Scope) -> list[SelectItem]:
     if star.args.get("rename"):
         raise NotDifferentiable("* RENAME", hint="list the columns")
-    hidden = {e.name.lower() for e in star.args.get("except_") or ()}
     # |> SET x = ... is read as * REPLACE.
     replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
-    qualifier = node.table if isinstance(node, exp.Column) else None
     found = []
-    for entry in scope.star(qualifier or None):
-        name = (entry.name or "").lower()
-        if name in replaced:
-            with at(replaced[name]):
-                value = resolve(replaced[name], scope, with_windows=True)
-            found.append(SelectItem(entry.name, value))
-        elif name not in hidden:
-            found.append(SelectItem(entry.name, mark(entry.column.name)))
+    for entry in star_entries(node, scope):
+        value = replaced.get((entry.name or "").lower())
+        with at(value or node):
+            made = resolve(value, scope, with_windows=True) if value else mark(entry.column.name)
+        found.append(SelectItem(entry.name, made))
     if not found:
         raise InvalidQuery("* stands for no column here")
     return found
