@@ -41,7 +41,8 @@ def duck_type(spark: str) -> str:
     if element is not None:
         return f"{duck_type(element)}[]"
     if fields is not None:
-        return f"STRUCT({', '.join(f'{name} {duck_type(type_)}' for name, type_ in fields)})"
+        named = [f'"{name}" {duck_type(type_)}' for name, type_ in fields]
+        return f"STRUCT({', '.join(named)})"
     return {"string": "VARCHAR", "void": "INTEGER", "timestamp_ntz": "TIMESTAMP"}.get(spark, spark)
 
 

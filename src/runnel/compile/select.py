@@ -27,6 +27,7 @@ from runnel.compile.scalars import (
 from runnel.compile.scope import Scope
 from runnel.compile.select_generator import build_generated, has_generator
 from runnel.compile.select_subqueries import filled_select, lifted_select
+from runnel.compile.session_windows import attach_sessions, has_sessions
 from runnel.compile.subqueries import attach_all, filter_by
 from runnel.compile.windows import Spell, attach_windows
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -52,6 +53,8 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
     select, early, late = lifted_select(select)
     node, values = attach_all(builder, node, scope, early, ctes)
     select = filled_select(select, values)
+    if has_sessions(select):
+        select, node, scope = attach_sessions(builder, select, node, scope)
     shown = select_items(select, scope)
     ordering = Ordering.of(select, scope, shown)
     qualify = _qualify(select, scope, shown)
