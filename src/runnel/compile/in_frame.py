@@ -86,20 +86,26 @@ class _Asked:
         if skips_nulls or name == "array_agg":
             conditions.append(arguments[0].copy().is_(exp.null()).not_())
         ordered = window.args["order"].expressions
-        is_descending = _direction(ordered)
-        return cls(name, arguments, conditions, [o.this for o in ordered], is_descending)
+        keys = [key for o in ordered for key in _compared(o)]
+        return cls(name, arguments, conditions, keys, _is_descending(ordered))
 
 
-def _direction(ordered: list[exp.Ordered]) -> bool:
-    """Whether the order is the descending one of structs; else it is the ascending one."""
-    found = {(bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in ordered}
-    if found not in ({(False, True)}, {(True, False)}):
+def _compared(ordered: exp.Ordered) -> list[exp.Expr]:
+    """A key as fields of a struct: there NULL is the least, whichever way the order goes."""
+    is_usual = bool(ordered.args.get("nulls_first")) != bool(ordered.args.get("desc"))
+    key: exp.Expr = ordered.this
+    return [key] if is_usual else [key.copy().is_(exp.null()), key]
+
+
+def _is_descending(ordered: list[exp.Ordered]) -> bool:
+    directions = {bool(o.args.get("desc")) for o in ordered}
+    if len(directions) > 1:
         raise NotDifferentiable(
-            "a RANGE frame over keys in different directions, or with NULLs at the other end",
+            "a RANGE frame over keys in different directions",
             detail="which of the rows that tie comes first or last is open",
             hint="add ROWS BETWEEN ... to the window",
         )
-    return found == {(True, False)}
+    return True in directions
 
 
 def _place(asked: _Asked, ties: list[exp.Expr], *more: tuple[str, exp.Expr]) -> exp.Expr:
