@@ -56,6 +56,12 @@ def test_refused_by_name_with_a_way_out(query: str, primary: str) -> None:
     assert primary in caught.value.primary
 
 
+def test_a_list_is_nothing_but_a_list() -> None:
+    with pytest.raises(InvalidQuery) as caught:
+        parse("FROM t |> WHERE a > 1 |> SELECT a WHERE b > 1")
+    assert "nothing but a list" in (caught.value.detail or "")
+
+
 def test_an_operator_that_spark_has_not() -> None:
     with pytest.raises(InvalidQuery) as caught:
         parse("FROM t |> SHUFFLE x")

@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import TokenType
 from runnel.errors import InvalidQuery
 
 _OPEN = frozenset({"expressions", "from_", "joins", "laterals"})
+_LISTED = frozenset({"expressions", "distinct", "hint", "windows"})
 _ANALYTICS = (TokenType.CUBE, TokenType.ROLLUP, TokenType.GROUPING_SETS)
 
 
@@ -66,13 +67,13 @@ class PipeParser(SparkParser):
 
     def _select(self, query: exp.Query) -> exp.Query:
         listed = super()._parse_select(parse_set_operation=False, consume_pipe=False)
-        if not isinstance(listed, exp.Select) or listed.args.get("from_"):
-            self.raise_error("expected the list of |> SELECT")
+        given = {name: v for name, v in listed.args.items() if v} if listed else {}
+        if not given or given.keys() - _LISTED:
+            self.raise_error("expected nothing but a list after |> SELECT")
             return query
         made = _over(query, "where")
-        for name, value in listed.args.items():
-            if value:
-                made.set(name, value)
+        for name, value in given.items():
+            made.set(name, value)
         return made
 
     def _where(self, query: exp.Query) -> exp.Query:
@@ -93,7 +94,7 @@ class PipeParser(SparkParser):
             if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
                 self.raise_error("expected column = expression after |> SET")
                 break
-            value = exp.alias_(assignment.expression, assignment.this.this, copy=False)
+            value = exp.Alias(this=assignment.expression, alias=assignment.this.this)
             query = _over(query, "where")
             query.set("expressions", [exp.Star(replace=[value])])
         return query
