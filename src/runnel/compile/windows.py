@@ -72,38 +72,28 @@ class _Attached:
 
     def add(self, window: exp.Window, places: list[exp.Window]) -> exp.Expr:
         """The value of a window function, as an expression over columns."""
-        partition, order, frame = self._parts(window)
+        partition = tuple(self._column(e) for e in window.args.get("partition_by") or [])
+        order = tuple(self._key(o) for o in order_of(window))
+        frame = window.args["spec"].sql("spark") if window.args.get("spec") else ""
         if is_by_place(window):
-            ties = self._completing(window, order)
-            marks: list[exp.Expr] = [mark(name) for name, _ in ties]
-            return self._rewritten(window, places, marks, [spelled for _, spelled in ties])
+            return self._each(self._by_value(window, order, places), partition, order, frame)
         if is_open(window):
             order += self._completed(window, order, places)
         elif self._is_inexact(window) and order:
             if not is_running(window):
-                return self._folded(window, places)
+                return self._each(self._folded(window, places), partition, order, frame)
             return mark(self._to_last_peer(window, partition, order).name)
         elif self._is_inexact(window):
             order, frame = self._in_one_order()
         return mark(self._call(partition, to_scalar(window.this), order, frame).name)
 
-    def _parts(self, window: exp.Window) -> tuple[tuple[str, ...], tuple[SortKey, ...], str]:
-        partition = tuple(self._column(e) for e in window.args.get("partition_by") or [])
-        order = tuple(self._key(o) for o in order_of(window))
-        frame = window.args["spec"].sql("spark") if window.args.get("spec") else ""
-        return partition, order, frame
-
-    def _rewritten(
-        self,
-        window: exp.Window,
-        places: list[exp.Window],
-        ties: list[exp.Expr],
-        spelled: list[exp.Expr],
+    def _by_value(
+        self, window: exp.Window, order: tuple[SortKey, ...], places: list[exp.Window]
     ) -> exp.Expr:
-        """The rows of a RANGE by their values, here and in the text."""
+        ties = self._completing(window, order)
         for place in places:
-            self.builder.ties.write_as(place, partial(by_value, ties=spelled))
-        return self._attached(by_value(window, ties))
+            self.builder.ties.write_as(place, partial(by_value, ties=[text for _, text in ties]))
+        return by_value(window, [mark(name) for name, _ in ties])
 
     def _folded(self, window: exp.Window, places: list[exp.Window]) -> exp.Expr:
         fold = fold_over(window)
@@ -115,15 +105,20 @@ class _Attached:
             )
         for place in places:
             self.builder.ties.write_as(place, lambda written: fold_over(written) or written)
-        return self._attached(fold)
+        return fold
 
-    def _attached(self, expression: exp.Expr) -> exp.Expr:
-        """Windows that no order of ties decides, each made a column as it is."""
+    def _each(
+        self,
+        expression: exp.Expr,
+        partition: tuple[str, ...],
+        order: tuple[SortKey, ...],
+        frame: str,
+    ) -> exp.Expr:
+        """An expression over windows that are alike, with a column for each of them."""
 
         def attach(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Window):
                 return node
-            partition, order, frame = self._parts(node)
             return mark(self._call(partition, to_scalar(node.this), order, frame).name)
 
         return expression.transform(attach)
