@@ -74,11 +74,10 @@ def test_text_means_the_same(text: str, expected: str) -> None:
     assert _text(text) == expected
 
 
-@pytest.mark.parametrize("word", ["", "DISTINCT "])
-def test_a_count_of_all_columns_is_one_of_each(word: str) -> None:
+def test_a_distinct_count_of_all_columns_is_one_of_each() -> None:
     of_star, listed = (
-        compile_query(f"SELECT COUNT({word}{what}) AS n FROM t", [_TABLE], _AnyType()).tree
-        for what in ("t.*", "i, s, arr, w")
+        compile_query(f"SELECT COUNT(DISTINCT {what}) AS n FROM t", [_TABLE], _AnyType()).tree
+        for what in ("*", "i, s, arr, w")
     )
     assert of_star == listed
 
