@@ -56,10 +56,10 @@ def test_nothing_is_costly_about_a_chain_of_joins_or_a_single_row() -> None:
 
 
 def test_a_refusal_points_at_the_construct() -> None:
-    query = "\n  SELECT a,\n    LAST_VALUE(x) OVER (ORDER BY a) AS v\n  FROM t"
+    query = "\n  SELECT a,\n    LAST_VALUE(x) OVER (ORDER BY a, x DESC) AS v\n  FROM t"
     with pytest.raises(NotDifferentiable) as caught:
         _compiled(query)
-    assert caught.value.place == "line 3, column 5: LAST_VALUE(x) OVER (ORDER BY a)"
+    assert caught.value.place == "line 3, column 5: LAST_VALUE(x) OVER (ORDER BY a, x DESC)"
 
 
 def _tree(query: str) -> list[str]:

@@ -64,10 +64,22 @@ def test_text_is_kept(text: str) -> None:
         ("T.I + `w`", "i + w"),
         ("i - (-1)", "i - (-1)"),
         ("NOT i = 1", "NOT i = 1"),
+        ("hash(*)", "HASH(i, s, arr, w)"),
+        ("coalesce(* EXCEPT (s, arr))", "COALESCE(i, w)"),
+        ("concat_ws(',', t.*, 'x')", "CONCAT_WS(',', i, s, arr, w, 'x')"),
+        ("to_json(struct(*))", "TO_JSON(STRUCT(i AS `i`, s AS `s`, arr AS `arr`, w AS `w`))"),
     ],
 )
 def test_text_means_the_same(text: str, expected: str) -> None:
     assert _text(text) == expected
+
+
+def test_a_distinct_count_of_all_columns_is_one_of_each() -> None:
+    of_star, listed = (
+        compile_query(f"SELECT COUNT(DISTINCT {what}) AS n FROM t", [_TABLE], _AnyType()).tree
+        for what in ("*", "i, s, arr, w")
+    )
+    assert of_star == listed
 
 
 @pytest.mark.parametrize(
@@ -75,7 +87,7 @@ def test_text_means_the_same(text: str, expected: str) -> None:
     [
         ("SELECT i FROM t CONNECT BY i = w", "CONNECT"),
         ("SELECT i FROM t UNION ALL BY NAME SELECT i FROM t", "UNION BY NAME"),
-        ("SELECT COUNT(t.*) FROM t", "* inside a function"),
+        ("SELECT MAX(i) OVER (ORDER BY *) FROM t", "* inside a function"),
         ("SELECT theta_sketch_agg(i) FROM t", "aggregate function"),
     ],
 )

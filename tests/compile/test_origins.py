@@ -39,7 +39,7 @@ def _refusal(query: str, *views: View) -> str | None:
 
 
 _PLAIN = _view("v", "SELECT a, x\nFROM t WHERE x > 0")
-_OPEN = "LAST_VALUE(x) OVER (ORDER BY a)"
+_OPEN = "LAST_VALUE(x) OVER (ORDER BY a, x DESC)"
 
 
 def test_behind_a_view_the_place_is_that_of_the_query() -> None:

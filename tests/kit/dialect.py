@@ -26,7 +26,7 @@ _WORDS = (
 )
 _BEYOND_WORDS = re.compile(
     r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(|LATERAL VIEW|array<"
-    r"|\b(COLLECT_LIST|COLLECT_SET|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM|SOME|COUNT_IF)\("
+    r"|\b(COLLECT_LIST|COLLECT_SET|SORT_ARRAY|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM|SOME|COUNT_IF)\("
     r"|ROLLUP|CUBE|GROUPING SETS"
 )
 
@@ -41,7 +41,8 @@ def duck_type(spark: str) -> str:
     if element is not None:
         return f"{duck_type(element)}[]"
     if fields is not None:
-        return f"STRUCT({', '.join(f'{name} {duck_type(type_)}' for name, type_ in fields)})"
+        named = [f'"{name}" {duck_type(type_)}' for name, type_ in fields]
+        return f"STRUCT({', '.join(named)})"
     return {"string": "VARCHAR", "void": "INTEGER", "timestamp_ntz": "TIMESTAMP"}.get(spark, spark)
 
 

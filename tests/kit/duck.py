@@ -175,8 +175,8 @@ class DuckQuery:
         """Append an epoch: copies as rows of weight 1, deletes with their total."""
         values = []
         for row, weight in change.items():
-            cells = ",".join(map(literal, map(plain, row)))
-            cells += "," if cells else ""
+            typed = zip(row, self.compiled.layout.stored, strict=True)
+            cells = "".join(f"{_cell(value, column.type)}," for value, column in typed)
             copies = (
                 [f"({cells}1,{epoch})"] * weight if weight > 0 else [f"({cells}{weight},{epoch})"]
             )
@@ -299,6 +299,13 @@ def oracle_text(query: str, tables: Sequence[Table], scales: dict[str, int] | No
         if c.type.startswith("decimal(")
     }
     return transpile(query, known | (scales or {}))
+
+
+def _cell(value: object, type_: str) -> str:
+    """A stored value as a literal; only the type tells a struct from an array."""
+    if isinstance(value, tuple) and type_.startswith("struct<"):
+        return f"ROW({', '.join(literal(plain(v)) for v in value)})"
+    return literal(plain(value))
 
 
 def _empty(step: Step) -> str:

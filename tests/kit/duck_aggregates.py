@@ -20,6 +20,8 @@ _SETS = (exp.Cube, exp.Rollup, exp.GroupingSets)
 def adapt_aggregate(node: exp.Expression) -> exp.Expression | None:
     """The node for DuckDB, or None when it needs no change."""
     match node:
+        case exp.Window() if isinstance(_function(node), exp.ArrayAgg):
+            return _collected_over(node)
         case exp.Filter() if isinstance(node.this, (exp.ArrayAgg, exp.ArrayUniqueAgg)):
             return _collected(node.this, node.expression.this)
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():
@@ -58,7 +60,21 @@ def show_no_total_of_nothing(node: exp.Select) -> None:
         node.having(exp.GT(this=exp.Count(this=exp.Star()), expression=_number(0)), copy=False)
 
 
+def _function(window: exp.Window) -> exp.Expression:
+    return window.this.this if isinstance(window.this, exp.Filter) else window.this
+
+
+def _collected_over(window: exp.Window) -> exp.Expression:
+    condition = window.this.expression.this if isinstance(window.this, exp.Filter) else None
+    window.set("this", _list(_function(window), condition))
+    return exp.func("COALESCE", window.copy(), exp.Array())
+
+
 def _collected(node: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
+    return exp.func("COALESCE", _list(node, condition), exp.Array())
+
+
+def _list(node: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
     """The list of what is not NULL; an empty one, where DuckDB gives NULL."""
     value = node.this
     shown = value.expressions[0] if isinstance(value, exp.Distinct) else value
@@ -68,8 +84,7 @@ def _collected(node: exp.Expression, condition: exp.Expression | None) -> exp.Ex
     )
     present = shown.copy().is_(exp.null()).not_()
     where = exp.and_(present, condition) if condition is not None else present
-    found = exp.Filter(this=call, expression=exp.Where(this=where))
-    return exp.func("COALESCE", found, exp.Array())
+    return exp.Filter(this=call, expression=exp.Where(this=where))
 
 
 def _finished(node: exp.Reduce) -> exp.Expression:

@@ -38,14 +38,15 @@ class DuckBackend:
         self.contents_of[table.name.lower()] = list(table.rows)
         self.pending[table.name.lower()] = []
 
-    def create_stream_table(self, query: str) -> None:
+    def create_stream_table(self, query: str, oracle: str | None = None) -> None:
+        """`oracle` is a query that gives the same, where DuckDB cannot run this one."""
         self.tables = [Table(s.name, s.columns, s.kind) for s in self.specs.values()]
         # DuckDB runs ANY and ALL itself.
         text = without_quantifiers(query)
         compiled = compile_query(text, [t.schema for t in self.tables], RuleTyper())
         self.sources = DuckSources(self.con, self.tables)
         self.query = DuckQuery(self.sources, compiled, self.translate, with_tables=True)
-        self.oracle_sql = oracle_text(compiled.text or query, self.tables)
+        self.oracle_sql = oracle_text(oracle or compiled.text or query, self.tables)
         self._load()
         self.query.initialize()
         check_contents(self.query, self.oracle_sql, "at the beginning")

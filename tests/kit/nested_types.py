@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from runnel.compile.type_text import element_of, fields_of
+
 _Of = Callable[[exp.Expression], str]
 
 
@@ -24,8 +26,15 @@ def nested_type(
         case exp.Struct():
             fields = [f"{e.name}:{of(e.expression)}" for e in node.expressions]
             return f"struct<{','.join(fields)}>"
-        case exp.ArrayFilter():
+        case exp.ArrayFilter() | exp.ArraySort():
             return of(node.this)
+        case exp.Bracket():
+            return element_of(of(node.this))
+        case exp.Dot():
+            return dict(fields_of(of(node.this)) or ())[node.name]
+        case exp.Transform() if isinstance(node.expression.this, exp.Dot):
+            fields = fields_of(element_of(of(node.this)) or "")
+            return f"array<{dict(fields or ())[node.expression.this.name]}>"
         case exp.GenerateSeries():
             return f"array<{of(node.args['start'])}>"
     return None

@@ -11,6 +11,7 @@ from sqlglot import exp
 from kit.nested_types import nested_type
 from runnel.compile.aggregates import is_aggregate, spark_name
 from runnel.compile.dialect import SparkSql
+from runnel.compile.type_text import fields_of
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
 
@@ -64,7 +65,7 @@ class RuleTyper:
         answers = []
         for text in expressions:
             tree = _parse(text)
-            used = tuple(sorted({c.name for c in tree.find_all(exp.Column)}))
+            used = tuple(sorted({c.table or c.name for c in tree.find_all(exp.Column)}))
             answers.append(_typed(text, tuple((n, known[n]) for n in used)))
         return tuple(answers)
 
@@ -86,6 +87,8 @@ def type_of(node: exp.Expression, columns: dict[str, str]) -> str:
         return type_of(inner, columns)
 
     match node:
+        case exp.Column() if node.table:
+            return dict(fields_of(columns[node.table]) or ())[node.name]
         case exp.Column():
             return columns[node.name]
         case exp.Literal():
@@ -123,7 +126,7 @@ def _by_class(node: exp.Expression, of: object) -> str:
         return "string"
     if isinstance(node, _INTS):
         return "int"
-    if isinstance(node, (exp.PercentRank, exp.CumeDist)):
+    if isinstance(node, (exp.PercentRank, exp.CumeDist, exp.Reduce)):
         return "double"
     if isinstance(node, _SAME):
         return str(of(_argument(node)))
@@ -219,6 +222,8 @@ def adjusted(precision: int, scale: int) -> str:
 
 def arithmetic(operator: type[exp.Expression], left: str, right: str) -> str:
     """The result of + - * / % by Spark's rules."""
+    if left.startswith("timestamp") and right == "interval":
+        return left
     if "double" in (left, right) or "string" in (left, right):
         return "double"
     if "void" in (left, right):

@@ -121,7 +121,7 @@ def test_rows_of_recursion_by_union_may_meet_each_other(lake: Lake, tmp_path: Pa
 
 def test_what_spark_cannot_run_has_no_way_out_by_full(lake: Lake, tmp_path: Path) -> None:
     Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
-    open_tie = f"{_PAIRS} SELECT a, LAST_VALUE(b) OVER (ORDER BY a) AS last FROM r"
+    open_tie = f"{_PAIRS} SELECT a, LAST_VALUE(b) OVER (ORDER BY a, b DESC) AS last FROM r"
     with pytest.raises(InvalidQuery, match="recursion by UNION"):
         lake.create_stream_table("joined", open_tie)
 

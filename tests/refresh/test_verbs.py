@@ -149,10 +149,12 @@ def test_bad_arguments(lake: Lake, tmp_path: Path) -> None:
         lake.create_stream_table("`my sales`", SALES)
     with pytest.raises(NotDifferentiable, match="RANGE") as caught:
         lake.create_stream_table(
-            "w", "SELECT id, LAST_VALUE(id) OVER (ORDER BY amount) AS s FROM orders",
+            "w", "SELECT id, LAST_VALUE(id) OVER (ORDER BY amount, id DESC) AS s FROM orders",
             refresh_mode="DIFFERENTIAL",
         )  # fmt: skip
-    assert "at: line 1, column 12: LAST_VALUE(id) OVER (ORDER BY amount)" in str(caught.value)
+    assert "at: line 1, column 12: LAST_VALUE(id) OVER (ORDER BY amount, id DESC)" in str(
+        caught.value
+    )
     assert len(lake.status()) == 0
 
 
@@ -194,7 +196,7 @@ def test_a_stream_table_cannot_be_written(lake: Lake, tmp_path: Path) -> None:
 
 def test_what_is_not_differentiable_runs_full_and_says_why(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
-    query = "SELECT id, LAST_VALUE(id) OVER (PARTITION BY cust ORDER BY id) AS r FROM orders"
+    query = "SELECT id, LAST_VALUE(id) OVER (ORDER BY cust, id DESC) AS r FROM orders"
     lake.create_stream_table("last", query)
     source.append((4, 10, "2.00"))
     check(lake, "last", "FULL", "RANGE frame")

@@ -22,6 +22,7 @@ from runnel.compile.recursion import OwnRows, Visible, build_recursive, refers_t
 from runnel.compile.relation import Relation, column_aliases
 from runnel.compile.rewrites.ordered_folds import Folds
 from runnel.compile.rewrites.ties import Ties
+from runnel.compile.rewrites.time_windows import LocalTimes
 from runnel.compile.scope import Entry, Scope
 from runnel.compile.select import build_select
 from runnel.compile.sets import combine
@@ -65,6 +66,7 @@ class Builder:
     numbers: count[int] = field(default_factory=count)
     ties: Ties = field(default_factory=Ties)
     folds: Folds = field(default_factory=Folds)
+    local_times: LocalTimes = field(default_factory=LocalTimes)
     known: dict[str, Column] = field(default_factory=dict)
     outer: Scope | None = None
     ctes: dict[Cte, Relation] = field(default_factory=dict)

@@ -12,6 +12,9 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
+from runnel.compile.pipes import assignments
+from runnel.compile.relation_names import RelationNameParser
+
 # Not written as they were read: another result type, a lost argument, other last digits.
 _VERBATIM = frozenset(
     "LOG10 UNIX_DATE PARSE_JSON TO_CHAR TO_VARCHAR LEVENSHTEIN "
@@ -52,7 +55,7 @@ class SparkSql(Spark):
         # The first one is what text is written with.
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
-    class Parser(SparkParser):
+    class Parser(RelationNameParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{n: build for n, build in SparkParser.FUNCTIONS.items() if n not in _VERBATIM},
             "MEAN": exp.Avg.from_arg_list,
@@ -116,6 +119,16 @@ class SparkSql(Spark):
                 [partial(unnest_to_explode, unnest_using_arrays_zip=False), any_to_exists]
             ),
         }
+
+        def select_sql(self, expression: exp.Select) -> str:
+            # Spark has no * REPLACE.
+            made, replaced = assignments(expression)
+            written = str(super().select_sql(made))
+            if not replaced:
+                return written
+            listed = ", ".join(f"{self.sql(e, 'alias')} = {self.sql(e, 'this')}" for e in replaced)
+            piped = f"{written} |> SET {listed}"
+            return f"({piped})" if isinstance(expression.parent, exp.SetOperation) else piped
 
         def tablealias_sql(self, expression: exp.TableAlias) -> str:
             level = expression.meta.get(_LEVEL)

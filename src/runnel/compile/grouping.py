@@ -66,7 +66,7 @@ def build_grouping(
     from runnel.compile.select import SelectItem, project
 
     own = frozenset(c.name for c in node.columns)
-    keys, sets = _group_keys(select, scope, items)
+    keys, sets = group_keys(select, scope, items)
     group = _Group(keys, own)
     rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
     having = _having(select, scope, items)
@@ -237,7 +237,7 @@ def _spark_text(function: str, arguments: tuple[Column, ...]) -> str:
     return f"{name}({'DISTINCT ' if is_distinct else ''}{', '.join(a.name for a in arguments)})"
 
 
-def _group_keys(
+def group_keys(
     select: exp.Select, scope: Scope, items: list[SelectItem]
 ) -> tuple[list[exp.Expr], KeySets | None]:
     """The keys without parentheses, since an alias stands for its expression in them."""

@@ -21,6 +21,10 @@ def lateral_view(
     builder: Builder, node: Node, scope: Scope, lateral: exp.Lateral
 ) -> tuple[Node, Scope]:
     """The rows with what a LATERAL VIEW gives for each; it sees the columns before it."""
+    seen = Scope(scope.entries, builder.outer)
+    lateral = builder.local_times.view(
+        lateral, lambda time: builder.types_of([to_scalar(resolve(time, seen))])[0]
+    )
     generator = _generator(lateral.this).outer(bool(lateral.args.get("outer")))
     return _widened(builder, node, scope, generator, lateral)
 

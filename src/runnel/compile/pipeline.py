@@ -154,6 +154,8 @@ def _compile(
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
     tree, shared = share_parts(tree, [r.node for r in builder.ctes.values()], _normalize)
     completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
+    if completed is not None:
+        completed = builder.local_times.written(completed)
     root = root_of(tree, outputs, called)
     if needs_order(tree, root.stored_node):
         tree, shared = put_in_order(tree), tuple(map(put_in_order, shared))

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.sources import named_tables, table_name
+from runnel.errors import InvalidQuery
 from runnel.model.names import TableName
 
 _WORD = re.compile(r"(?:`((?:[^`]|``)+)`|([^\W\d]\w*))(?:\s*\.\s*(?:`((?:[^`]|``)+)`|(\w+)))?")
@@ -48,7 +49,7 @@ def statement_reads(text: str, schema: str = "default") -> Reads:
 def _parsed(text: str) -> list[exp.Expr] | None:
     try:
         found = sqlglot.parse(text, dialect=SparkSql)
-    except SqlglotError:
+    except (SqlglotError, InvalidQuery):
         return None
     return [tree for tree in found if tree is not None]
 

@@ -14,7 +14,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from runnel.algebra.scalar import Scalar
 from runnel.compile.dialect import SparkSql
-from runnel.compile.scope import Scope, parts_of
+from runnel.compile.scope import Entry, Scope, parts_of
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -49,6 +49,7 @@ def resolve(
     `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them, and
     they win over those of the query around.
     """
+    node = _spread(node.copy(), scope)
     check_expression(node, with_windows)
 
     def replace(inner: exp.Expr) -> exp.Expr:
@@ -56,7 +57,56 @@ def resolve(
             return _lookup(inner, scope, aliases or {})
         return inner
 
-    return node.copy().transform(replace)
+    return node.transform(replace)
+
+
+def star_of(node: exp.Expr) -> exp.Star | None:
+    """The star of `*` and `t.*`."""
+    if isinstance(node, exp.Column):
+        node = node.this
+    return node if isinstance(node, exp.Star) else None
+
+
+def star_entries(node: exp.Expr, scope: Scope) -> list[Entry]:
+    """The columns that `*` or `t.*` stands for, but for those that EXCEPT names."""
+    star = star_of(node)
+    hidden = {e.name.lower() for e in (star.args.get("except_") if star else None) or ()}
+    qualifier = node.table if isinstance(node, exp.Column) else None
+    found = scope.star(qualifier or None)
+    return [entry for entry in found if (entry.name or "").lower() not in hidden]
+
+
+def _spread(node: exp.Expr, scope: Scope) -> exp.Expr:
+    """The expression with columns in the place of each star among a function's arguments."""
+    for inner in list(node.walk(prune=lambda n: isinstance(n, exp.Query))):
+        if not isinstance(inner, (exp.Func, exp.Distinct)) or _counts_rows(inner):
+            continue
+        first, arguments = inner.args.get("this"), inner.expressions
+        if isinstance(first, exp.Expr) and star_of(first) is not None:
+            column, *more = _spread_star(first, scope, inner)
+            inner.set("this", column)
+            inner.set("expressions", [*more, *arguments])
+        elif any(star_of(argument) is not None for argument in arguments):
+            spread = (_spread_star(argument, scope, inner) for argument in arguments)
+            inner.set("expressions", [column for columns in spread for column in columns])
+    return node
+
+
+def _counts_rows(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Count) and node.this == exp.Star()
+
+
+def _spread_star(argument: exp.Expr, scope: Scope, function: exp.Expr) -> list[exp.Expr]:
+    if star_of(argument) is None:
+        return [argument]
+    entries = star_entries(argument, scope)
+    if not isinstance(function, exp.Struct):
+        return [mark(entry.column.name) for entry in entries]
+    names = [exp.to_identifier(entry.name, quoted=True) for entry in entries]
+    return [
+        exp.PropertyEQ(this=name, expression=mark(entry.column.name))
+        for name, entry in zip(names, entries, strict=True)
+    ]
 
 
 def to_scalar(node: exp.Expr) -> Scalar:

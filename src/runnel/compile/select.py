@@ -15,10 +15,19 @@ from runnel.compile.lifting import fill
 from runnel.compile.ordering import Ordering
 from runnel.compile.places import at
 from runnel.compile.relation import Relation
-from runnel.compile.scalars import conjuncts, mark, marked, resolve, to_scalar
+from runnel.compile.scalars import (
+    conjuncts,
+    mark,
+    marked,
+    resolve,
+    star_entries,
+    star_of,
+    to_scalar,
+)
 from runnel.compile.scope import Scope
 from runnel.compile.select_generator import build_generated, has_generator
 from runnel.compile.select_subqueries import filled_select, lifted_select
+from runnel.compile.session_windows import attach_sessions, has_sessions
 from runnel.compile.subqueries import attach_all, filter_by
 from runnel.compile.windows import Spell, attach_windows
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -44,6 +53,8 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
     select, early, late = lifted_select(select)
     node, values = attach_all(builder, node, scope, early, ctes)
     select = filled_select(select, values)
+    if has_sessions(select):
+        select, node, scope = attach_sessions(builder, select, node, scope)
     shown = select_items(select, scope)
     ordering = Ordering.of(select, scope, shown)
     qualify = _qualify(select, scope, shown)
@@ -139,7 +150,7 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
     items: list[SelectItem] = []
     aliases: dict[str, exp.Expr] = {}
     for node in select.expressions:
-        if (star := _star(node)) is not None:
+        if (star := star_of(node)) is not None:
             items.extend(_expand(star, node, scope))
             continue
         with at(node):
@@ -162,24 +173,17 @@ def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tupl
     return node, scope
 
 
-def _star(node: exp.Expr) -> exp.Star | None:
-    if isinstance(node, exp.Star):
-        return node
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        return node.this
-    return None
-
-
 def _expand(star: exp.Star, node: exp.Expr, scope: Scope) -> list[SelectItem]:
-    if star.args.get("replace") or star.args.get("rename"):
-        raise NotDifferentiable("* REPLACE or RENAME", hint="list the columns")
-    hidden = {e.name.lower() for e in star.args.get("except_") or ()}
-    qualifier = node.table if isinstance(node, exp.Column) else None
-    found = [
-        SelectItem(e.name, mark(e.column.name))
-        for e in scope.star(qualifier or None)
-        if (e.name or "").lower() not in hidden
-    ]
+    if star.args.get("rename"):
+        raise NotDifferentiable("* RENAME", hint="list the columns")
+    # |> SET x = ... is read as * REPLACE.
+    replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
+    found = []
+    for entry in star_entries(node, scope):
+        value = replaced.get((entry.name or "").lower())
+        with at(value or node):
+            made = resolve(value, scope, with_windows=True) if value else mark(entry.column.name)
+        found.append(SelectItem(entry.name, made))
     if not found:
         raise InvalidQuery("* stands for no column here")
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from runnel.compile.parse import parse
+from runnel.compile.relation_names import table_word
 from runnel.model.names import TableName, quote
 
 
@@ -22,6 +23,8 @@ class TableReference:
     has_alias: bool
     is_qualified: bool
     catalog: str
+    word: tuple[int, int] | None = None
+    """Where TABLE stands, if the mention is TABLE name."""
 
 
 def table_references(query: str, schema: str = "default") -> tuple[TableReference, ...]:
@@ -39,6 +42,7 @@ def table_references(query: str, schema: str = "default") -> tuple[TableReferenc
             has_alias=bool(table.alias),
             is_qualified=bool(table.db),
             catalog=table.catalog,
+            word=_shifted(table_word(table), offset),
         )
         for table in named_tables(tree)
     )
@@ -79,7 +83,13 @@ def edits(
         (r.start, r.end, text, "" if r.has_alias else f" AS {aliases[r.name.key]}")
         for r, text in texts
     ]
-    return [*found, *((*edit, "") for edit in _qualifiers(query, aliases))]
+    # TABLE wants a name; FROM by itself is the same query.
+    words = [(*r.word, "FROM", "") for r, _ in texts if r.word is not None]
+    return [*found, *words, *((*edit, "") for edit in _qualifiers(query, aliases))]
+
+
+def _shifted(word: tuple[int, int] | None, offset: int) -> tuple[int, int] | None:
+    return (word[0] + offset, word[1] + offset + 1) if word is not None else None
 
 
 def _aliases(names: Iterable[TableName]) -> dict[str, str]:

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall, identity
 from runnel.algebra.scalar import Scalar, wrap
-from runnel.compile.aggregates import spark_name
+from runnel.compile.in_frame import by_value, fold_over
 from runnel.compile.places import at
 from runnel.compile.scalars import column_type, function_name, mark, to_scalar
 from runnel.compile.typing import is_orderable
+from runnel.compile.window_forms import (
+    PEERS_ALIKE,
+    is_by_place,
+    is_open,
+    is_running,
+    order_of,
+    shown,
+    window_function,
+)
 from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
@@ -25,13 +35,7 @@ if TYPE_CHECKING:
     from runnel.compile.build import Builder
 
 Spell = Callable[[str], exp.Expr | None]
-_PEERS_ALIKE = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
-_NUMBERED = frozenset({"row_number", "ntile", "lag", "lead"})
-_POSITIONAL = frozenset({"first_value", "last_value", "nth_value", "first", "last", "any_value"})
-# A list over a window without an order is sorted instead.
-_LIST = "array_agg"
 _EXACT = frozenset({"min", "max", "count"})
-_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _UP_TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
@@ -50,19 +54,11 @@ def attach_windows(
     ties = list(dict.fromkeys(n for e in expressions for n in to_scalar(e).columns if n in own))
     places = [w for e in expressions for w in _windows(e)]
     attached = _Attached(builder, node, ties, spell)
-    columns: dict[exp.Window, Column] = {}
+    values: dict[exp.Window, exp.Expr] = {}
     for window in windows:
         with at(window):
-            columns[window] = attached.add(window, [p for p in places if p == window])
-    return attached.node, [_replaced(e, columns) for e in expressions]
-
-
-def window_function(window: exp.Window) -> exp.Expr:
-    """The function itself, without FILTER and IGNORE NULLS."""
-    node = window.this
-    while isinstance(node, _WRAPPERS):
-        node = node.this
-    return node  # type: ignore[no-any-return]
+            values[window] = attached.add(window, [p for p in places if p == window])
+    return attached.node, [_replaced(e, values) for e in expressions]
 
 
 @dataclass
@@ -74,18 +70,58 @@ class _Attached:
     ties: list[str]
     spell: Spell
 
-    def add(self, window: exp.Window, places: list[exp.Window]) -> Column:
+    def add(self, window: exp.Window, places: list[exp.Window]) -> exp.Expr:
+        """The value of a window function, as an expression over columns."""
         partition = tuple(self._column(e) for e in window.args.get("partition_by") or [])
-        order = tuple(self._key(o) for o in _order(window))
+        order = tuple(self._key(o) for o in order_of(window))
         frame = window.args["spec"].sql("spark") if window.args.get("spec") else ""
-        function = to_scalar(window.this)
-        if _is_open(window):
+        if is_by_place(window):
+            return self._each(self._by_value(window, order, places), partition, order, frame)
+        if is_open(window):
             order += self._completed(window, order, places)
         elif self._is_inexact(window) and order:
-            return self._to_last_peer(window, partition, order)
+            if not is_running(window):
+                return self._each(self._folded(window, places), partition, order, frame)
+            return mark(self._to_last_peer(window, partition, order).name)
         elif self._is_inexact(window):
             order, frame = self._in_one_order()
-        return self._call(partition, function, order, frame)
+        return mark(self._call(partition, to_scalar(window.this), order, frame).name)
+
+    def _by_value(
+        self, window: exp.Window, order: tuple[SortKey, ...], places: list[exp.Window]
+    ) -> exp.Expr:
+        ties = self._completing(window, order)
+        for place in places:
+            self.builder.ties.write_as(place, partial(by_value, ties=[text for _, text in ties]))
+        return by_value(window, [mark(name) for name, _ in ties])
+
+    def _folded(self, window: exp.Window, places: list[exp.Window]) -> exp.Expr:
+        fold = fold_over(window)
+        if fold is None:
+            raise NotDifferentiable(
+                f"{shown(window)} of floating point numbers with this RANGE frame",
+                detail="its last digits depend on the order of rows that tie",
+                hint="write a ROWS frame, or cast the argument to DECIMAL",
+            )
+        for place in places:
+            self.builder.ties.write_as(place, lambda written: fold_over(written) or written)
+        return fold
+
+    def _each(
+        self,
+        expression: exp.Expr,
+        partition: tuple[str, ...],
+        order: tuple[SortKey, ...],
+        frame: str,
+    ) -> exp.Expr:
+        """An expression over windows that are alike, with a column for each of them."""
+
+        def attach(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Window):
+                return node
+            return mark(self._call(partition, to_scalar(node.this), order, frame).name)
+
+        return expression.transform(attach)
 
     def _call(
         self, partition: tuple[str, ...], function: Scalar, order: tuple[SortKey, ...], frame: str
@@ -119,18 +155,24 @@ class _Attached:
     def _completed(
         self, window: exp.Window, order: tuple[SortKey, ...], places: list[exp.Window]
     ) -> tuple[SortKey, ...]:
-        missing = [n for n in self.ties if n not in {key.column for key in order}]
-        spelled = [self._spelled(name, window) for name in missing]
+        missing = self._completing(window, order)
         for place in places:
-            self.builder.ties.note(place, spelled)
-        return tuple(SortKey(name) for name in missing)
+            self.builder.ties.note(place, [spelled for _, spelled in missing])
+        return tuple(SortKey(name) for name, _ in missing)
+
+    def _completing(
+        self, window: exp.Window, order: tuple[SortKey, ...]
+    ) -> list[tuple[str, exp.Expr]]:
+        """The columns that complete an order, with how the text calls each."""
+        known = {key.column for key in order}
+        return [(n, self._spelled(n, window)) for n in self.ties if n not in known]
 
     def _spelled(self, name: str, window: exp.Window) -> exp.Expr:
-        refuse_unorderable(self.node, name, f"{_shown(window)} OVER (...)")
+        refuse_unorderable(self.node, name, f"{shown(window)} OVER (...)")
         spelled = self.spell(name)
         if spelled is None:
             raise NotDifferentiable(
-                f"{_shown(window)} OVER (...) beside a subquery",
+                f"{shown(window)} OVER (...) beside a subquery",
                 detail="rows that tie are ordered by the columns beside it, and that one has no "
                 "name",
                 hint="compute the subquery in a FROM subquery, or complete the ORDER BY",
@@ -140,7 +182,7 @@ class _Attached:
     def _is_inexact(self, window: exp.Window) -> bool:
         """Whether the last digits depend on the order of rows that the window leaves open."""
         function = window_function(window)
-        if function_name(function) in _EXACT | _PEERS_ALIKE:
+        if function_name(function) in _EXACT | PEERS_ALIKE:
             return False
         inputs = [a for a in [function.this, *function.expressions] if isinstance(a, exp.Expr)]
         types = self.builder.types_of([to_scalar(a) for a in inputs if not isinstance(a, exp.Star)])
@@ -157,12 +199,6 @@ class _Attached:
         self, window: exp.Window, partition: tuple[str, ...], order: tuple[SortKey, ...]
     ) -> Column:
         """Up to and with the rows that tie: row by row in one order, then the last one's value."""
-        if not _is_running(window):
-            raise NotDifferentiable(
-                f"{_shown(window)} of floating point numbers with this RANGE frame",
-                detail="its last digits depend on the order of rows that tie",
-                hint="write a ROWS frame, or cast the argument to DECIMAL",
-            )
         known = {key.column for key in order}
         complete = (*order, *(SortKey(n) for n in self._orderable() if n not in known))
         total = self._call(partition, to_scalar(window.this), complete, _UP_TO_HERE)
@@ -186,54 +222,6 @@ def refuse_unorderable(node: Node, name: str, what: str) -> None:
         )
 
 
-def _shown(window: exp.Window) -> str:
-    return f"{spark_name(window_function(window)).upper()}()"
-
-
-def _is_running(window: exp.Window) -> bool:
-    """From the partition's beginning to the rows that tie with the present one."""
-    spec = window.args.get("spec")
-    if spec is None:
-        return True
-    ends = (spec.args.get("start"), spec.args.get("end") or "CURRENT ROW")
-    return ends == ("UNBOUNDED", "CURRENT ROW") and spec.args.get("start_side") == "PRECEDING"
-
-
-def _is_open(window: exp.Window) -> bool:
-    """Whether the order of rows that tie decides the value."""
-    name, spec = function_name(window_function(window)), window.args.get("spec")
-    is_rows = spec is not None and spec.args["kind"].upper() == "ROWS"
-    is_list = name == _LIST and bool(_order(window))
-    if name in _PEERS_ALIKE or not (is_rows or is_list or name in _NUMBERED | _POSITIONAL):
-        return False
-    if not _order(window):
-        raise NotDifferentiable(
-            f"{_shown(window)} OVER (...) without ORDER BY",
-            detail="which rows come first is open",
-            hint="add ORDER BY to the window",
-        )
-    by_place = is_list or name in _POSITIONAL
-    if by_place and not is_rows and not _is_first(window, name or ""):
-        raise NotDifferentiable(
-            f"{_shown(window)} OVER (...) with a RANGE frame",
-            detail="which of the rows that tie comes first or last is open",
-            hint="add ROWS BETWEEN ... to the window",
-        )
-    return True
-
-
-def _is_first(window: exp.Window, name: str | None) -> bool:
-    """first_value from the partition's beginning: the end of the frame does not matter."""
-    spec = window.args.get("spec")
-    starts = spec is None or spec.args.get("start") == "UNBOUNDED"
-    return name in ("first_value", "first") and starts and window.this is window_function(window)
-
-
-def _order(window: exp.Window) -> list[exp.Ordered]:
-    order = window.args.get("order")
-    return list(order.expressions) if order is not None else []
-
-
 def _windows(expression: exp.Expr) -> Iterator[exp.Window]:
     for node in expression.walk():
         if isinstance(node, exp.Window):
@@ -242,8 +230,8 @@ def _windows(expression: exp.Expr) -> Iterator[exp.Window]:
             yield node
 
 
-def _replaced(expression: exp.Expr, columns: dict[exp.Window, Column]) -> exp.Expr:
+def _replaced(expression: exp.Expr, values: dict[exp.Window, exp.Expr]) -> exp.Expr:
     def replace(node: exp.Expr) -> exp.Expr:
-        return mark(columns[node].name) if isinstance(node, exp.Window) else node
+        return values[node].copy() if isinstance(node, exp.Window) else node
 
     return expression.transform(replace)

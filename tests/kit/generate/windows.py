@@ -24,7 +24,7 @@ def window_value(writer: Writer, columns: Sequence[Visible]) -> Value:
     partition = f"PARTITION BY {pick(writer.dice, columns).text} " if writer.chance(75) else ""
     keys = ", ".join(_key(writer, columns) for _ in range(writer.dice.number(1, 2)))
     over = f"OVER ({partition}ORDER BY {keys})"
-    match writer.pick("number", "rank", "move", "first", "extreme", "sum", "count"):
+    match writer.pick("number", "rank", "move", "first", "last", "extreme", "sum", "count"):
         case "number":
             return Value(f"ROW_NUMBER() {over}", INT, 0)
         case "rank":
@@ -34,6 +34,12 @@ def window_value(writer: Writer, columns: Sequence[Visible]) -> Value:
             return Value(f"{function}({chosen.text}) {over}", chosen.family, chosen.scale)
         case "first":
             return Value(f"FIRST_VALUE({chosen.text}) {over}", chosen.family, chosen.scale)
+        case "last":
+            one = f"OVER ({partition}ORDER BY {_key(writer, columns)})"
+            function = writer.pick(
+                "LAST_VALUE({})", "LAST_VALUE({}) IGNORE NULLS", "NTH_VALUE({}, 2)"
+            )
+            return Value(f"{function.format(chosen.text)} {one}", chosen.family, chosen.scale)
         case "count":
             return Value(f"COUNT({chosen.text}) {_framed(writer, over, partition)}", INT, 0)
         case "sum" if whole := [c for c in columns if c.family == INT]:

@@ -1,12 +1,13 @@
 """Ties broken in the text: an order that leaves rows open is completed, for every way alike.
 
 The builder decides what completes it (the columns that a SELECT shows or computes with), notes it
-under the number of the window or LIMIT, and the same is written into the text that FULL runs.
+under the number of the window or LIMIT, and the same is written into the text that FULL runs. A
+window that is written in another way (`compile/in_frame.py`) is noted with the function that does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -19,17 +20,25 @@ class Ties:
     """What completes each order, by the number its place in the syntax tree has."""
 
     noted: dict[int, list[exp.Expr]] = field(default_factory=dict)
+    other: dict[int, Callable[[exp.Window], exp.Expr]] = field(default_factory=dict)
 
     def note(self, place: exp.Expr, keys: list[exp.Expr]) -> None:
         """Complete the order of a window or query; copies of a node have its number."""
         self.noted[place.meta[_NUMBER]] = keys
 
+    def write_as(self, place: exp.Expr, rewrite: Callable[[exp.Window], exp.Expr]) -> None:
+        """Let a window be written in another way."""
+        self.other[place.meta[_NUMBER]] = rewrite
+
     def written(self, tree: exp.Query) -> exp.Query | None:
         """The query with all orders completed; None when none had to be."""
-        if not any(self.noted.values()):
+        if not any(self.noted.values()) and not self.other:
             return None
         tree = tree.copy()
-        for place in _ordered(tree):
+        for place in list(_ordered(tree)):
+            if isinstance(place, exp.Window) and place.meta[_NUMBER] in self.other:
+                place.replace(self.other[place.meta[_NUMBER]](place))
+                continue
             noted = self.noted.get(place.meta[_NUMBER], [])
             keys = [exp.Ordered(this=k.copy(), nulls_first=True) for k in noted]
             order = place.args.get("order")

@@ -1,0 +1,82 @@
+"""What a window function asks of the order of its rows: nothing, a frame, or the place of each."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from runnel.compile.aggregates import spark_name
+from runnel.compile.scalars import function_name
+from runnel.errors import NotDifferentiable
+
+PEERS_ALIKE = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+_NUMBERED = frozenset({"row_number", "ntile", "lag", "lead"})
+_POSITIONAL = frozenset({"first_value", "last_value", "nth_value", "first", "last", "any_value"})
+# A list over a window without an order is sorted instead.
+_LIST = "array_agg"
+_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def window_function(window: exp.Window) -> exp.Expr:
+    """The function itself, without FILTER and IGNORE NULLS."""
+    node = window.this
+    while isinstance(node, _WRAPPERS):
+        node = node.this
+    return node  # type: ignore[no-any-return]
+
+
+def shown(window: exp.Window) -> str:
+    return f"{spark_name(window_function(window)).upper()}()"
+
+
+def is_running(window: exp.Window) -> bool:
+    """From the partition's beginning to the rows that tie with the present one."""
+    return _frame(window) == ("UNBOUNDED PRECEDING", "CURRENT ROW")
+
+
+def _frame(window: exp.Window) -> tuple[str, str]:
+    """Both ends of the frame in capitals, without the word for its kind."""
+    spec = window.args.get("spec")
+    if spec is None:
+        return "UNBOUNDED PRECEDING", "CURRENT ROW"
+    ends = []
+    for end in ("start", "end"):
+        value, side = spec.args.get(end) or "CURRENT ROW", spec.args.get(f"{end}_side") or ""
+        ends.append(f"{value} {side}".strip().upper())
+    return ends[0], ends[1]
+
+
+def is_open(window: exp.Window) -> bool:
+    """Whether the order of rows that tie decides the value."""
+    name = function_name(window_function(window))
+    is_list = name == _LIST and bool(order_of(window))
+    decides = _has_rows(window) or is_list or name in _NUMBERED | _POSITIONAL
+    if name in PEERS_ALIKE or not decides:
+        return False
+    if not order_of(window):
+        raise NotDifferentiable(
+            f"{shown(window)} OVER (...) without ORDER BY",
+            detail="which rows come first is open",
+            hint="add ORDER BY to the window",
+        )
+    return True
+
+
+def is_by_place(window: exp.Window) -> bool:
+    """Whether it asks for places among rows of which some tie, and completing would cut them."""
+    name = function_name(window_function(window))
+    if name not in _POSITIONAL | {_LIST} or _has_rows(window) or not order_of(window):
+        return False
+    start, end = _frame(window)
+    is_whole = (start, end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
+    is_first = name in ("first_value", "first") and window.this is window_function(window)
+    return not is_whole and not (is_first and start == "UNBOUNDED PRECEDING")
+
+
+def _has_rows(window: exp.Window) -> bool:
+    spec = window.args.get("spec")
+    return spec is not None and spec.args["kind"].upper() == "ROWS"
+
+
+def order_of(window: exp.Window) -> list[exp.Ordered]:
+    order = window.args.get("order")
+    return list(order.expressions) if order is not None else []

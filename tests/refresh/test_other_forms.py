@@ -1,0 +1,57 @@
+"""Forms of SQL that Spark alone understands as they are written: what it says of them is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.bags import bag
+from refresh.helpers import Source, check, orders
+from runnel.api import Lake
+
+pytestmark = pytest.mark.spark
+
+_EVENTS = {"id": "int", "k": "int", "ts": "timestamp"}
+_PIPES = """
+    FROM pipes_view |> JOIN IDENTIFIER('names') AS n ON pipes_view.cust = n.k
+    |> EXTEND amount * 2 AS twice |> SET twice = twice + id, amount = twice |> DROP k
+    |> AS o |> WHERE o.twice > 1
+    |> AGGREGATE sort_array(collect_list(o.id)) AS ids, SUM(twice) AS s, MAX(amount) AS m GROUP BY name AS who
+"""
+_SESSIONS = """
+    SELECT k, session_window.start AS s, COUNT(*) AS n, ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS r
+    FROM events GROUP BY k, session_window(ts, '5 minutes')
+"""
+
+
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+def test_pipes_over_a_view_that_is_a_table(lake: Lake, tmp_path: Path, mode: str) -> None:
+    source = orders(lake, tmp_path)
+    names = Source(lake, tmp_path, "names", {"k": "int", "name": "string"}, [(10, "a"), (11, "b")])
+    lake.sql("CREATE VIEW pipes_view AS TABLE orders")
+    lake.create_stream_table("piped", _PIPES, refresh_mode=mode)
+    source.append((4, 11, "2.00"))
+    names.append((12, "c"))
+    check(lake, "piped", mode)
+    found = bag(tuple(row) for row in lake.table("piped").collect())
+    assert found == bag(tuple(row) for row in lake.spark.sql(_PIPES).collect())
+
+
+def test_what_is_collected_after_set_is_written_in_order(lake: Lake, tmp_path: Path) -> None:
+    """The text that is made deterministic has |> SET in it, as Spark has no * REPLACE."""
+    source = orders(lake, tmp_path)
+    query = "TABLE orders |> SET id = id % 2 |> AGGREGATE collect_list(id) AS ids GROUP BY cust"
+    lake.create_stream_table("lists", query, refresh_mode="DIFFERENTIAL")
+    source.append((4, 10, "2.00"))
+    check(lake, "lists", "DIFFERENTIAL")
+    assert bag(lake.table("lists").collect()) == bag([(10, [0, 0, 1]), (11, [1])])
+
+
+def test_sessions_beside_an_order_that_is_completed(lake: Lake, tmp_path: Path) -> None:
+    source = Source(lake, tmp_path, "events", _EVENTS)
+    lake.create_stream_table("sessions", _SESSIONS, refresh_mode="DIFFERENTIAL")
+    lake.sql("INSERT INTO events SELECT id, id % 2, timestamp_seconds(id * id * 60) FROM range(8)")
+    check(lake, "sessions", "DIFFERENTIAL")
+    source.delete("id = 1")
+    check(lake, "sessions", "DIFFERENTIAL")
