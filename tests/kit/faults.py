@@ -35,6 +35,24 @@ def operator_by_operator(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(inner_join, "change_by_dual_weights", lambda *_: None)
 
 
+def laws_for_several(patch: pytest.MonkeyPatch) -> list[str]:
+    """No fault: a list to which each use of a law for several operators is added."""
+    used: list[str] = []
+    for module, name in ((laws, "change_by_keys"), (inner_join, "change_by_dual_weights")):
+        patch.setattr(module, name, _noted(getattr(module, name), name, used))
+    return used
+
+
+def _noted(law: Callable[..., Any], name: str, used: list[str]) -> Callable[..., Any]:
+    def noted(*args: Any) -> Any:
+        made = law(*args)
+        if made is not None:
+            used.append(name)
+        return made
+
+    return noted
+
+
 def changed_rows_are_only_new(patch: pytest.MonkeyPatch) -> None:
     """(0, w) for every changed row."""
     real = dual_weights._counted

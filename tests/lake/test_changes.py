@@ -14,14 +14,17 @@ from pyspark.sql import SparkSession
 
 from lake.helpers import netted
 from runnel.lake.changes import ChangeInfo, ChangeKind, Way, inspect, read_changes
+from runnel.lake.local_changes import netted_change
 from runnel.lake.log import DeltaLog
 from runnel.lake.reading import columns_of, is_plain, read_version
+from runnel.model.columns import Column
 from runnel.model.frontier import Pin
 
 pytestmark = pytest.mark.spark
 
 Table = Callable[..., DeltaLog]
 COLUMNS = ("a", "b", "p")
+RENAMED = (Column("x", "int"), Column("y", "string"), Column("z", "string"))
 
 
 @pytest.fixture
@@ -70,6 +73,12 @@ def check(spark: SparkSession, log: DeltaLog, pairs: Sequence[tuple[int, int]]) 
         assert found.columns == [*COLUMNS, "__w"]
         assert netted(found) == expected, (after, upto)
         info = look(log, after, upto)
+        local = netted_change(spark, log, (after, upto), COLUMNS, RENAMED)
+        if is_plain(log.snapshot(upto)):
+            assert local is not None
+            assert (netted(local[0]), local[1]) == (expected, len(expected)), (after, upto)
+        else:
+            assert local is None
         assert info.kind in (ChangeKind.ROWS, ChangeKind.NONE)
         assert sum(map(abs, expected.values())) <= info.rows, (after, upto)
 

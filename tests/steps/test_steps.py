@@ -11,7 +11,7 @@ import pytest
 from kit.backend import run_step
 from kit.duck import connection
 from kit.duck_backend import DuckBackend
-from kit.faults import operator_by_operator
+from kit.faults import laws_for_several, operator_by_operator
 from kit.step import parse_step
 
 _HERE = Path(__file__).parent
@@ -26,21 +26,21 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda p: str(p.relative_to(_HERE).with_suffix("")))
-def test_step(path: Path, con: duckdb.DuckDBPyConnection) -> None:
+def test_step(path: Path, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = laws_for_several(monkeypatch)
+    _run(path, con)
+    if used:
+        # The laws of single operators serve wherever a law for several cannot.
+        operator_by_operator(monkeypatch)
+        _run(path, con)
+
+
+def _run(path: Path, con: duckdb.DuckDBPyConnection) -> None:
     backend = DuckBackend(con)
     try:
         assert run_step(parse_step(path), backend) > 0
     finally:
         backend.close()
-
-
-@pytest.mark.parametrize("path", _FILES, ids=lambda p: str(p.relative_to(_HERE).with_suffix("")))
-def test_step_operator_by_operator(
-    path: Path, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The laws of single operators serve wherever a law for several cannot."""
-    operator_by_operator(monkeypatch)
-    test_step(path, con)
 
 
 def test_there_are_step_files() -> None:

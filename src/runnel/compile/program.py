@@ -78,6 +78,14 @@ class Keep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Netted:
+    """The change of a source, summed by some of its columns: `names`, as the source calls them."""
+
+    source: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One named relation. `only_if` names a step that is always kept: when empty, so is this one.
 
@@ -99,6 +107,8 @@ class Step:
     again: str | None = None
     max_level: int | None = None
     of_small: str | None = None
+    nets: Netted | None = None
+    """What the text says, where it is nothing but that: a small change needs no Spark for it."""
 
     @property
     def reads(self) -> tuple[str, ...]:

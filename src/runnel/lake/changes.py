@@ -18,10 +18,9 @@ from runnel.lake.reading import is_plain, read_version, scan_files, union_all
 from runnel.model.frontier import Pin
 from runnel.model.names import quote
 
-_CHANGE_TYPE = "_change_type"
-_WEIGHT_OF_CHANGE = (
-    f"CASE WHEN {_CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
-)
+CHANGE_TYPE = "_change_type"
+COMING = ("insert", "update_postimage")
+_WEIGHT_OF_CHANGE = f"CASE WHEN {CHANGE_TYPE} IN {COMING} THEN 1L ELSE -1L END"
 _FOOTERS = 64
 _BYTES_PER_ROW = 16
 
@@ -100,7 +99,7 @@ def read_changes(
 ) -> DataFrame:  # fmt: skip
     """The changed rows over (after, upto]: the columns asked for and their weight, not netted."""
     commits = log.commits(after, upto)
-    match _way(log, after, upto, commits):
+    match way_of(log, after, upto, commits):
         case Way.FILES:
             frames = _file_frames(spark, log.snapshot(upto), net_files(commits))
         case Way.FEED:
@@ -113,7 +112,7 @@ def read_changes(
 
 
 def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> ChangeInfo:
-    way = _way(log, after, upto, commits)
+    way = way_of(log, after, upto, commits)
     change = net_files(commits) if way is Way.FILES else all_files(commits)
     paths = change.paths
     if way is Way.VERSIONS:
@@ -128,7 +127,8 @@ def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit
     return ChangeInfo(ChangeKind.ROWS, after, upto, rows, change.insert_only, way=way)
 
 
-def _way(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way:
+def way_of(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way:
+    """How the rows of a range can be read."""
     end = log.snapshot(upto)
     changed = any(commit.metadata or commit.protocol for commit in commits)
     starts = [end, log.snapshot(after)] if changed else [end]
@@ -215,7 +215,7 @@ def _file_frames(
         paths = [action.path for n, action in change.weighted if n == weight]
         frames.append((scan_files(spark, snapshot, paths), f"{weight}L"))
     if change.cdc:
-        extra = [StructField(_CHANGE_TYPE, StringType())]
+        extra = [StructField(CHANGE_TYPE, StringType())]
         frame = scan_files(spark, snapshot, [action.path for action in change.cdc], extra)
         frames.append((frame, _WEIGHT_OF_CHANGE))
     return frames or [(scan_files(spark, snapshot, []), "0L")]

@@ -88,6 +88,11 @@ def _without_metadata(schema: StructType) -> list[StructField]:
     return [StructField(field.name, field.dataType, True) for field in schema]
 
 
+def has_char(field: StructField) -> bool:
+    """Whether a column is CHAR(n), which files do not hold padded."""
+    return _CHAR_TYPE in field.metadata
+
+
 def _pad_char_columns(frame: DataFrame, schema: StructType) -> DataFrame:
     # Spark pads CHAR(n) when it reads a table by name; files hold what was written.
     for field in schema:

@@ -14,6 +14,7 @@ from threading import RLock
 
 from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.lake.frames import DataFrame
+from runnel.lake.local_changes import netted_change
 from runnel.lake.local_rows import FEW, can_be_fetched, fetched
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
 from runnel.refresh.plan import RefreshPlan
@@ -47,11 +48,27 @@ class ProgramRun:
         workers = 1 if any(step.again for step in steps) else _AT_ONCE
         with _threads(workers) as pool:
             for step in steps[:-1]:
-                if step.keep is not Keep.NEVER or step.again is not None:
+                is_made = self._is_netted_here(step)
+                if not is_made and (step.keep is not Keep.NEVER or step.again is not None):
                     self._made[step.name] = pool.submit(self._make, step)
                 if step.name == self.program.empty_if_empty and self._rows(step.name) == 0:
                     return None
             return self._sql(self.program.output)
+
+    def _is_netted_here(self, step: Step) -> bool:
+        """Whether a step, a small change and no more, was made without Spark."""
+        if step.nets is None:
+            return False
+        window = self.plan.windows[step.nets.source]
+        if window.source.kind == "stream" or window.old is None or window.rows > FEW:
+            return False
+        log = self.bound.workspace.log(window.source.location or "")
+        versions = (window.old.version, window.new.version)
+        made = netted_change(self.bound.spark, log, versions, step.nets.names, step.columns)
+        if made is None:
+            return False
+        self._local(step, *made)
+        return True
 
     def _make(self, step: Step) -> None:
         """Keep a step's rows if that pays. It waits for what it reads, which was begun before."""
@@ -91,9 +108,13 @@ class ProgramRun:
             self.bound.view(f"step:{step.name}", frame)
 
     def _fetch(self, step: Step, frame: DataFrame) -> None:
-        local, self.counts[f"step:{step.name}"] = fetched(frame)
-        self.bound.view(f"step:{step.name}", local)
-        self._fetched.add(f"step:{step.name}")
+        self._local(step, *fetched(frame))
+
+    def _local(self, step: Step, frame: DataFrame, rows: int) -> None:
+        token = f"step:{step.name}"
+        self.counts[token] = rows
+        self.bound.view(token, frame)
+        self._fetched.add(token)
 
     def _is_worth_fetching(self, step: Step, most: int | None) -> bool:
         """Not where rows that were fetched are only filtered: Spark does that when it plans."""
@@ -202,7 +223,7 @@ class ProgramRun:
         token = f"step:{name}"
         if name in self._made:
             self._made[name].result()
-        elif token not in self.bound.inline:
+        elif token not in self.bound.inline and token not in self.bound.views:
             step = self._steps[name]
             is_empty = self._is_left_out(step)
             self.bound.inline[token] = empty_relation(step) if is_empty else self._sql(step)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runnel.algebra.nodes import Aggregate, Filter, Node, Project, TopK
 from runnel.algebra.scalar import Scalar
-from runnel.compile.program import Keep, Step, W, step_of
+from runnel.compile.program import Keep, Netted, Step, W, step_of
 from runnel.model.columns import Column
 
 
@@ -102,6 +102,7 @@ class Emitter:
         again: str | None = None,
         max_level: int | None = None,
         of_small: str | None = None,
+        nets: Netted | None = None,
     ) -> str:
         """Append a step under a name of its own."""
         name = stem = f"{self.prefix}{stem}"
@@ -110,7 +111,7 @@ class Emitter:
             name, number = f"{stem}_{number}", number + 1
         self.steps[name] = Step(
             name, purpose, sql, tuple(columns), keep, only_if, tuple(bounds), meets,
-            again=again, max_level=max_level, of_small=of_small,
+            again=again, max_level=max_level, of_small=of_small, nets=nets,
         )  # fmt: skip
         return name
 

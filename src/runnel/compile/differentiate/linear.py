@@ -17,7 +17,7 @@ from runnel.compile.differentiate.emitter import (
     listed,
     names_of,
 )
-from runnel.compile.program import W, change_of, new_of, step_of
+from runnel.compile.program import Netted, W, change_of, new_of, step_of
 from runnel.compile.typing import has_floats, is_groupable
 from runnel.model.columns import Column
 from runnel.model.names import quote
@@ -38,7 +38,8 @@ def change_scan(emitter: Emitter, node: Scan) -> str | None:
     if node.source not in emitter.growing and can_be_netted(node.columns):
         sql, purpose = netted(node.columns, sql), f"{purpose}, netted"
     bound = f"change:{node.source}"
-    return emitter.add("change", purpose, sql, node.columns, bounds=[bound])
+    nets = Netted(node.source, node.names)
+    return emitter.add("change", purpose, sql, node.columns, bounds=[bound], nets=nets)
 
 
 def can_be_netted(columns: Iterable[Column]) -> bool:
