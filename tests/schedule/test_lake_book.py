@@ -141,7 +141,12 @@ def test_status_shows_targets_and_who_stands_still(lake: FakeLake) -> None:
     lake.add("f", "1h", "e", at=T0)
     lake.add("g", "1m", "x1", at=T0, consecutive_errors=1, retry_at=instant(T0 + 77))
     lake.add("h", None, "g", at=T0)
-    rows = {row.name: row for row in seeing.status(lake.workspace.catalog, now=instant(T0 + 30))}
+    rows = {
+        row.name: row
+        for row in seeing.status(
+            lake.workspace.catalog, lake.workspace.settings, now=instant(T0 + 30)
+        )
+    }
     assert {name: row.state.value for name, row in rows.items()} == {
         "a": "ACTIVE", "b": "ACTIVE", "c": "ACTIVE", "d": "ACTIVE", "e": "SUSPENDED",
         "f": "UPSTREAM_SUSPENDED", "g": "ACTIVE", "h": "UPSTREAM_FAILED",
@@ -156,6 +161,9 @@ def test_status_shows_targets_and_who_stands_still(lake: FakeLake) -> None:
     assert rows["g"].next_due == instant(T0 + 77)
     assert rows["b"].stale is False
     later = {
-        row.name: row for row in seeing.status(lake.workspace.catalog, now=instant(T0 + 90000))
+        row.name: row
+        for row in seeing.status(
+            lake.workspace.catalog, lake.workspace.settings, now=instant(T0 + 90000)
+        )
     }
     assert (later["b"].stale, later["d"].stale, later["h"].stale) == (True, True, None)
