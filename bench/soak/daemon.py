@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
+from runnel.model.refresh import RefreshAction
+
 END_SECONDS = 10.0
+WORK = (RefreshAction.DIFFERENTIAL, RefreshAction.FULL, RefreshAction.REINITIALIZE)
 
 
 @dataclass
@@ -46,7 +49,8 @@ class Daemon:
         """Whether it has told of a refresh since it was started."""
         with self.log.open("rb") as log:
             log.seek(self._from)
-            return log.read().count(b"\n") > 1
+            text = log.read()
+        return any(action.encode() in text for action in WORK)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -57,9 +57,12 @@ class Outlook:
         now = at.timestamp()
         table = self.tables[key]
         state = self._state(key)
-        note = note_of(key, table, self.plan, self.missed.get(key))
+        notes = [note_of(key, table, self.plan, self.missed.get(key))]
+        if key in self.held_up:
+            notes.append(self.held_up[key][1])
         due = None if state in _AT_REST else self._next_due(key, now)
         target = self.plan.aims[key].target
+        note = "; ".join(filter(None, notes))
         return Expected(state, target, self._is_stale(key, target, now), note, due)
 
     def _state(self, key: str) -> TableState:
