@@ -144,7 +144,9 @@ def test_who_waits_for_a_retry_is_due_after_it(lake: FakeLake) -> None:
 
 def test_the_members_of_a_cycle_are_refreshed_after_what_holds_their_rows(lake: FakeLake) -> None:
     members = '[{"name": ["default", "p"]}, {"name": ["default", "q"]}]'
-    holder = lake.add("__cycle_1", None, "x1", at=T0, work_seconds=30.0, options={CYCLE: members})
+    holder = lake.add(
+        "__cycle_1", "DOWNSTREAM", "x1", at=T0, work_seconds=30.0, options={CYCLE: members}
+    )
     inside = {"options": {IN_CYCLE: holder.name.key}, "work_seconds": 4.0}
     lake.add("p", "1m", "__cycle_1", at=T0, **inside)
     lake.add("q", "1m", "__cycle_1", at=T0, **inside)
@@ -153,3 +155,5 @@ def test_the_members_of_a_cycle_are_refreshed_after_what_holds_their_rows(lake: 
         "misses its target by about 16 s: "
         "refreshing it together with q takes 8.0 s, waiting for cycle of p, q 30 s"
     )
+    told = {h[1] for h in scheduler(lake)[1].heard if h[0] is AlertKind.LAG_UNREACHABLE}
+    assert told == {"p", "q"}, "what holds their rows is not the user's"

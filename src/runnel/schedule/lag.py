@@ -102,12 +102,12 @@ def waits(tables: Mapping[str, TableView], graph: Condensed) -> dict[Unit, tuple
 
 
 def misses(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[float, str]]:
-    """The tables whose target cannot be kept: by how many seconds, and why."""
+    """The user's tables whose target cannot be kept: by how many seconds, and why."""
     found: dict[str, tuple[float, str]] = {}
     waiting = waits(tables, plan.graph)
     for key, aim in plan.aims.items():
         table = tables[key]
-        if aim.target is None or aim.period is None or table.schedule is None:
+        if aim.target is None or aim.period is None or table.schedule is None or table.label:
             continue
         unit = plan.graph.unit_of[key]
         wait, longest = waiting[unit]
