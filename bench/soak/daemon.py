@@ -14,6 +14,7 @@ from time import monotonic
 from runnel.model.refresh import RefreshAction
 
 END_SECONDS = 10.0
+_OF_CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE"}
 WORK = (RefreshAction.DIFFERENTIAL, RefreshAction.FULL, RefreshAction.REINITIALIZE)
 
 
@@ -36,7 +37,7 @@ class Daemon:
                 [*command, "--workers", str(self.workers)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=_take_interrupts,  # noqa: PLW1509
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **self.environment},
+                env={**_surroundings(), **self.environment},
             )  # fmt: skip
 
     @property
@@ -75,6 +76,12 @@ class Daemon:
             self.kill(with_spark=True)
             code = None
         return code, monotonic() - asked
+
+
+def _surroundings() -> dict[str, str]:
+    """Without what a Connect client of this process left there: the daemon has a Spark of its own."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_CONNECT}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def _take_interrupts() -> None:

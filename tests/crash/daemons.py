@@ -67,14 +67,23 @@ def attempts(lake: Lake, names: Iterable[str]) -> list[Attempt]:
     return [attempt for name in names for attempt in catalog.history(f"default.{name}", 1000)]
 
 
-def pids(
-    lake: Lake, names: list[str], outcome: Outcome, action: RefreshAction | None = None
-) -> set[int]:
-    """The processes that have attempts of a kind."""
+def at_work(lake: Lake, names: list[str], pid: int | None = None) -> list[Attempt]:
+    """What is being refreshed now, by one process or by any: asked often, so in one question."""
+    return [
+        a
+        for a in lake._workspace.catalog.history(None, 50)
+        if a.outcome is Outcome.RUNNING
+        and a.table_name in names
+        and pid in (None, Owner.parse(a.owner).pid)
+    ]
+
+
+def workers(lake: Lake, names: list[str]) -> set[int]:
+    """The processes that have refreshed something."""
     return {
-        Owner.parse(str(a.owner)).pid
+        Owner.parse(a.owner).pid
         for a in attempts(lake, names)
-        if a.outcome is outcome and action in (None, a.action)
+        if a.outcome is Outcome.OK and a.action is RefreshAction.DIFFERENTIAL
     }
 
 
@@ -82,7 +91,7 @@ def until_all_worked(lake: Lake, path: str, names: list[str], wanted: set[int]) 
     """Commit to the base until every process has refreshed something; the next number."""
     number = 100
     deadline = monotonic() + 120
-    while not wanted <= pids(lake, names, Outcome.OK, RefreshAction.DIFFERENTIAL):
+    while not wanted <= workers(lake, names):
         assert monotonic() < deadline, "one of them did nothing"
         append(path, (number, number % 7, 1))
         number += 1

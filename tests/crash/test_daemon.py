@@ -13,7 +13,7 @@ from bench.soak.daemon import Daemon
 from bench.soak.run import Plan, soak
 
 import runnel
-from crash.daemons import append, base, check_nothing_twice, daemon, pids, until_all_worked
+from crash.daemons import append, at_work, base, check_nothing_twice, daemon, until_all_worked
 from kit.connect_server import ConnectServer
 from runnel.api import Lake
 from runnel.model.refresh import Outcome
@@ -43,20 +43,14 @@ def test_two_daemons_share_the_work_and_one_takes_over(
         daemons = [daemon(server, folder) for _ in range(2)]
         number = until_all_worked(lake, path, names, {d.process.pid for d in daemons})
         doomed, other = daemons
-        wait_until(
-            lambda: pids(lake, names, Outcome.RUNNING) & {doomed.process.pid}, "it is at work"
-        )
+        wait_until(lambda: at_work(lake, names, doomed.process.pid), "it is at work")
         doomed.kill(with_spark=True)
         append(path, (number, 1, 1))
         reached = {name: lake.status(name).epoch for name in names}
         wait_until(
             lambda: all(lake.status(n).epoch > reached[n] for n in names), "it is taken over", 30
         )
-        wait_until(
-            lambda: not pids(lake, names, Outcome.RUNNING) & {doomed.process.pid},
-            "it is closed",
-            30,
-        )
+        wait_until(lambda: not at_work(lake, names, doomed.process.pid), "it is closed", 30)
         code, seconds = other.stop()
         assert (code, seconds < 10) == (0, True)
         check_nothing_twice(lake, names)

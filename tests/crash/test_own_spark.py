@@ -10,7 +10,7 @@ import psutil
 import pytest
 from bench.soak.daemon import Daemon
 
-from crash.daemons import append, attempts, base, check_nothing_twice, daemon, pids
+from crash.daemons import append, at_work, attempts, base, check_nothing_twice, daemon
 from kit.connect_server import ConnectServer
 from runnel.api import Lake
 from runnel.model.refresh import Outcome, RefreshAction
@@ -57,8 +57,9 @@ def test_killed_with_its_own_spark(lake: Lake, tmp_path: Path) -> None:
     number = _catch_up(lake, path, last, number)
     code, seconds = last.stop()
     assert (code, seconds < 10) == (0, True)
-    assert not pids(lake, _NAMES, Outcome.RUNNING)
-    assert pids(lake, _NAMES, Outcome.INTERRUPTED), "they did die at work"
+    ended = [a.outcome for a in attempts(lake, _NAMES)]
+    assert Outcome.RUNNING not in ended
+    assert Outcome.INTERRUPTED in ended, "they did die at work"
     check_nothing_twice(lake, _NAMES)
     for name in _NAMES:
         assert lake.verify(name).ok
@@ -83,16 +84,18 @@ def _make(lake: Lake) -> None:
 
 def _kill_at_work(lake: Lake, path: str, running: Daemon, number: int, pause: float) -> int:
     """kill -9 for the whole process group in the middle of a refresh; the next number."""
-    append(path, (number, number - 1, 7))
     pid = running.process.pid
-    wait_until(lambda: pid in pids(lake, _NAMES, Outcome.RUNNING), running.log.read_text(), 180)
+    append(path, (number, number - 1, 7))
+    wait_until(lambda: running.has_worked, "it has worked", 180)
+    append(path, (number + 1, number, 7))
+    wait_until(lambda: at_work(lake, _NAMES, pid), "it is at work")
     sleep(pause)
     family = psutil.Process(pid).children(recursive=True)
     assert any("java" in process.name() for process in family), "it has a Spark of its own"
     running.kill(with_spark=True)
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive, "its Spark outlived it"
-    return number + 1
+    return number + 2
 
 
 def _catch_up(lake: Lake, path: str, running: Daemon, number: int) -> int:
@@ -100,8 +103,7 @@ def _catch_up(lake: Lake, path: str, running: Daemon, number: int) -> int:
     before = {name: lake.status(name).epoch for name in _NAMES}
     append(path, (number, number - 1, 7), (number + 1, number, 7))
     wait_until(
-        lambda: all(lake.status(name).epoch > before[name] for name in _NAMES),
-        running.log.read_text(), 180,
+        lambda: all(lake.status(name).epoch > before[name] for name in _NAMES), "all go on", 180,
     )  # fmt: skip
     done = [a for a in attempts(lake, _NAMES) if str(running.process.pid) in a.owner.split("/")]
     work = {a.action for a in done} - {RefreshAction.NO_DATA, RefreshAction.SKIP, None}

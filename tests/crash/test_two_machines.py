@@ -12,19 +12,18 @@ from bench.soak.daemon import Daemon
 
 from crash.daemons import (
     append,
+    at_work,
     attempts,
     base,
     check_nothing_twice,
     daemon,
     elsewhere,
-    pids,
     until_all_worked,
 )
 from kit.connect_server import ConnectServer
 from runnel.api import Lake
 from runnel.catalog import Owner
 from runnel.catalog.lease import Holding
-from runnel.model.refresh import Outcome
 from schedule.gates import wait_until
 
 pytestmark = [
@@ -54,7 +53,7 @@ def test_work_is_shared_and_taken_over_within_the_lease(tmp_path: Path, postgres
         doomed.kill(with_spark=True)
         _taken_over(lake, path, name, held, number)
         gone = doomed.process.pid
-        wait_until(lambda: gone not in pids(lake, _NAMES, Outcome.RUNNING), "it is closed", 30)
+        wait_until(lambda: not at_work(lake, _NAMES, gone), "it is closed", 30)
         code, seconds = other.stop()
         assert (code, seconds < 10) == (0, True)
         check_nothing_twice(lake, _NAMES)
@@ -79,7 +78,7 @@ def _stopped_at_work(
         append(path, (number, number % 7, 1))
         number += 1
         for _ in range(20):
-            if doomed.process.pid in pids(lake, _NAMES, Outcome.RUNNING):
+            if at_work(lake, _NAMES, doomed.process.pid):
                 os.kill(doomed.process.pid, signal.SIGSTOP)
                 if (found := _held_by(lake, doomed.process.pid)) is not None:
                     return *found, number
@@ -90,8 +89,7 @@ def _stopped_at_work(
 
 def _held_by(lake: Lake, pid: int) -> tuple[str, Holding] | None:
     """A table that a process refreshes; nothing else may be read from a process that stands still."""
-    running = [a for a in attempts(lake, _NAMES) if a.outcome is Outcome.RUNNING]
-    for attempt in running:
+    for attempt in at_work(lake, _NAMES, pid):
         held = lake._workspace.leases.look(f"table:{attempt.table_id}")
         if held is not None and held.owner is not None and held.owner.pid == pid:
             return attempt.table_name, held
