@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
+from runnel.model.refresh import RefreshAction
+
 END_SECONDS = 10.0
+# What a shell starts in the background ignores Ctrl-C, and so would this. Not by `preexec_fn`: with
+# that Python forks, and in a process that speaks gRPC the child may abort before it has begun.
+_PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from runnel.cli.main import app; app()"
+)
+_OF_CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE"}
+WORK = (RefreshAction.DIFFERENTIAL, RefreshAction.FULL, RefreshAction.REINITIALIZE)
 
 
 @dataclass
@@ -26,14 +36,13 @@ class Daemon:
     _from: int = 0
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "runnel.cli.main", "run", "--lake", str(self.folder)]
+        command = [sys.executable, "-c", _PROGRAM, "run", "--lake", str(self.folder)]
         with self.log.open("ab") as log:
             self._from = log.tell()
             self._process = subprocess.Popen(
                 [*command, "--workers", str(self.workers)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=_take_interrupts,  # noqa: PLW1509
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **self.environment},
+                env={**_surroundings(), **self.environment},
             )  # fmt: skip
 
     @property
@@ -46,7 +55,8 @@ class Daemon:
         """Whether it has told of a refresh since it was started."""
         with self.log.open("rb") as log:
             log.seek(self._from)
-            return log.read().count(b"\n") > 1
+            text = log.read()
+        return any(action.encode() in text for action in WORK)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -73,6 +83,7 @@ class Daemon:
         return code, monotonic() - asked
 
 
-def _take_interrupts() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so would this."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _surroundings() -> dict[str, str]:
+    """Without what a Connect client of this process left there: the daemon has a Spark of its own."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_CONNECT}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}

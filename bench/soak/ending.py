@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from deltalake import DeltaTable
 
 import runnel
 from bench.soak.checks import grouped, reach
+from bench.soak.daemon import WORK
 from bench.soak.graph import NAMES, path_of
 from bench.soak.load import Truth
 from bench.soak.report import Report
 from runnel.model.refresh import Outcome, RefreshAction
 
-_MANY = 1000
-_WORK = (RefreshAction.DIFFERENTIAL, RefreshAction.FULL, RefreshAction.REINITIALIZE)
+_MANY = 100_000
 
 
-def settle(lake: runnel.Lake, folder: Path, truth: Truth, report: Report, begun: float) -> None:
-    """Fill in what can be told only when all is over."""
-    for stats in lake.stats(window=monotonic() - begun):
+def measure(lake: runnel.Lake, report: Report, seconds: float) -> None:
+    """How well the targets were kept; to be asked while the daemon still keeps them."""
+    for stats in lake.stats(window=seconds):
         if stats.target_seconds is not None and stats.lag_attainment is not None:
             report.attainment[stats.name] = (stats.target_seconds, stats.lag_attainment)
+
+
+def settle(lake: runnel.Lake, folder: Path, truth: Truth, report: Report, began: datetime) -> None:
+    """Fill in what can be told only when all is over."""
     report.tables = len(NAMES)
     for name in NAMES:
-        _look_back(lake, name, report)
+        _look_back(lake, name, report, began)
     for status in lake.status():
         if status.state != "ACTIVE":
             report.broken.append(f"{status.name} is {status.state}: {status.last_error}")
@@ -39,20 +43,26 @@ def settle(lake: runnel.Lake, folder: Path, truth: Truth, report: Report, begun:
         else:
             report.broken.append(str(verified))
     _compare(lake, folder, truth, report)
+    report.judge()
 
 
-def _look_back(lake: runnel.Lake, name: str, report: Report) -> None:
-    """Count a table's refreshes; no epoch may have been made twice, nothing may still be running."""
+def _look_back(lake: runnel.Lake, name: str, report: Report, began: datetime) -> None:
+    """Count a table's refreshes since the daemon began: no epoch twice, nothing still running,
+    and all by differences, as the tables are defined."""
     epochs: list[int | None] = []
     for entry in lake.history(name, limit=_MANY):
+        if entry.started_at < began:
+            break
         report.failed += entry.outcome is Outcome.FAILED
         report.interrupted += entry.outcome is Outcome.INTERRUPTED
         if entry.outcome is Outcome.FAILED:
             report.broken.append(f"{name} failed: {entry.error}")
         if entry.outcome is Outcome.RUNNING:
             report.broken.append(f"{name} is said to be running after the daemon ended")
-        if entry.outcome is Outcome.OK and entry.action in _WORK:
+        if entry.outcome is Outcome.OK and entry.action in WORK:
             report.refreshes += 1
+            if entry.action is not RefreshAction.DIFFERENTIAL:
+                report.broken.append(f"{name} was computed anew: {entry.reason}")
             epochs.append(entry.epoch)
     twice = sorted({e for e in epochs if e is not None and epochs.count(e) > 1})
     if twice:

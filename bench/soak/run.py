@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -13,7 +14,7 @@ from time import monotonic
 import runnel
 from bench.soak.checks import Broken, Reader
 from bench.soak.daemon import Daemon
-from bench.soak.ending import settle
+from bench.soak.ending import measure, settle
 from bench.soak.graph import make_bases, make_tables
 from bench.soak.load import Writer
 from bench.soak.report import Report
@@ -49,6 +50,8 @@ def soak(folder: Path, plan: Plan, say: Say = lambda text: None) -> Report:
     make_bases(folder)
     with runnel.connect(folder, allow_circular=True, spark_conf=conf) as lake:
         make_tables(lake)
+        # The daemon takes over fresh tables: how long making them took is not its lag.
+        lake.refresh()
         say("tables are made")
         return _Soak(lake, folder, plan, say).run()
 
@@ -71,7 +74,7 @@ class _Soak:
         self.daemon = Daemon(self.folder, log, self.plan.workers, environment)
 
     def run(self) -> Report:
-        self.begun = monotonic()
+        self.begun, began = monotonic(), datetime.now(UTC)
         self.daemon.start()
         threads = [
             threading.Thread(target=self._repeat, args=args, daemon=True)
@@ -87,9 +90,14 @@ class _Soak:
             self.stop.set()
             for thread in threads:
                 thread.join(120)
-            self._end_daemon()
-        self._note()
-        settle(self.lake, self.folder, self.writer.truth, self.report, self.begun)
+                if thread.is_alive():
+                    self.report.broken.append("the reader or the writer hangs")
+            try:
+                self._note()
+                measure(self.lake, self.report, self.report.seconds)
+            finally:
+                self._end_daemon()
+        settle(self.lake, self.folder, self.writer.truth, self.report, began)
         return self.report
 
     def _repeat(self, act: Callable[[], None], pause: float) -> None:
@@ -112,15 +120,25 @@ class _Soak:
             if (code := self.daemon.ended_with) is not None:
                 self.report.broken.append(f"the daemon ended by itself with code {code}")
                 return
-            if kill_at is None:
-                kill_at = monotonic() + self._pause() if self.daemon.has_worked else None
-            elif monotonic() >= kill_at and self.report.kills != self.plan.kills:
-                self._kill()
-                kill_at = None
+            kill_at = self._killed_when_due(kill_at)
             if monotonic() - told >= _TELL_EVERY:
                 told = monotonic()
                 self._note()
                 self.say(self.report.lines()[0] + f", {self.report.kills} kills")
+
+    def _killed_when_due(self, kill_at: float | None) -> float | None:
+        """Kill the daemon when it is time; gives when that is, None until it has worked."""
+        if kill_at is None:
+            self._note_survival()
+            return monotonic() + self._pause() if self.daemon.has_worked else None
+        if monotonic() < kill_at or self.report.kills == self.plan.kills:
+            return kill_at
+        self._kill()
+        return None
+
+    def _note_survival(self) -> None:
+        if self.daemon.has_worked:
+            self.report.survived = self.report.kills
 
     def _is_over(self) -> bool:
         passed = monotonic() - self.begun
@@ -147,6 +165,7 @@ class _Soak:
             self.report.broken.append(f"the daemon ended with code {code} after SIGTERM")
 
     def _note(self) -> None:
+        self._note_survival()
         self.report.seconds = monotonic() - self.begun
         self.report.commits = self.writer.commits
         self.report.reads = self.reader.reads.copy()

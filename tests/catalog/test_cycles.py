@@ -12,6 +12,7 @@ from runnel.catalog import CYCLE, IN_CYCLE, READS, StreamTable, Writer
 from runnel.errors import AlreadyExists, InUse, NotFound
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
+from runnel.model.settings import Settings
 from runnel.schedule import seeing
 from runnel.schedule.cycles import components, group_of, is_cycle, logical_graph, to_drop
 
@@ -58,8 +59,8 @@ def test_nothing_is_replaced_when_one_cannot_be(catalog: Writer, make_table: Mak
 def test_the_table_behind_a_cycle_is_not_shown(catalog: Writer, make_table: Make) -> None:
     holder, p, q = _cycle(make_table)
     catalog.replace_tables([], [holder, p, q])
-    assert [s.name for s in seeing.status(catalog)] == ["p", "q"]
-    assert seeing.status(catalog)[0].sources == ("q",)
+    assert [s.name for s in seeing.status(catalog, Settings())] == ["p", "q"]
+    assert seeing.status(catalog, Settings())[0].sources == ("q",)
     drawn = seeing.graph(catalog)
     assert [n.name for n in drawn.nodes] == ["p", "q"]
     assert [str(e) for e in drawn.edges] == ["q -> p", "p -> q"]
@@ -85,7 +86,7 @@ def test_rounds_and_errors_are_told_of_the_cycle(catalog: Writer, make_table: Ma
     catalog.finish_attempt(attempt, Outcome.FAILED, error="it goes on and on")
     catalog.update_table(holder.id, last_error="it goes on and on", consecutive_errors=1)
     assert seeing.cycles(catalog)[0].converged is False
-    assert seeing.status(catalog, "default.p")[0].last_error == "it goes on and on"
+    assert seeing.status(catalog, Settings(), "default.p")[0].last_error == "it goes on and on"
 
 
 def test_components_in_order(make_table: Make) -> None:

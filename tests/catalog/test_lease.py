@@ -200,6 +200,26 @@ def test_owner_elsewhere_lives_as_long_as_its_leases(make_leases: Make, clock: C
     assert leases.is_alive(leases.owner)
 
 
+@pytest.mark.parametrize("ahead", [-5.0, 5.0], ids=["behind", "ahead"])
+def test_clocks_that_differ_by_seconds_do_no_harm(catalog: Writer, clock: Clock, ahead: float):
+    """Who lives keeps its lease, and who died loses it; a little sooner or later, by the clocks."""
+    there = Leases(catalog.engine, ELSEWHERE, clock=lambda: clock.now + ahead)
+    here = Leases(catalog.engine, Owner.current(), clock=clock, pause=clock.pass_by)
+    with there.hold("sales") as lease:
+        for _ in range(3):
+            clock.pass_by(here.ttl / 3)
+            with pytest.raises(Busy), here.hold("sales"):
+                pass
+            assert here.is_alive(ELSEWHERE)
+            assert lease.renew(), "as it does by itself this often"
+        died = clock.now
+        with here.hold("sales", wait=60):
+            assert clock.now - died == pytest.approx(here.ttl + ahead, abs=0.2)
+            assert not here.is_alive(ELSEWHERE)
+            with pytest.raises(Busy, match="was lost"):
+                lease.check()
+
+
 def test_owner_survives_text():
     owner = Owner.current()
     parsed = Owner.parse(str(owner))

@@ -48,6 +48,17 @@ def test_status_tells_failures(run: Run, catalog: Writer, folder: Path) -> None:
     assert "failed 2 times: division by zero" in run("status", "--lake", folder).out
 
 
+def test_status_tells_what_keeps_a_table_from_its_target(
+    run: Run, catalog: Writer, folder: Path
+) -> None:
+    table = catalog.find("default.sales")
+    assert table is not None
+    catalog.update_table(table.id, work_seconds=50.0)
+    said = "misses its target by about 40 s: refreshing takes 50 s"
+    assert said in run("status", "--lake", folder).out
+    assert said in run("status", "sales", "--lake", folder).out
+
+
 def test_history(run: Run, catalog: Writer, folder: Path) -> None:
     done = run("history", "--lake", folder)
     assert len(done.out.splitlines()) == 3

@@ -6,24 +6,21 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 import pytest
 from bench.soak.daemon import Daemon
 from bench.soak.run import Plan, soak
-from deltalake import DeltaTable, write_deltalake
 
 import runnel
+from crash.daemons import append, at_work, base, check_nothing_twice, daemon, until_all_worked
 from kit.connect_server import ConnectServer
-from kit.lake_backend import arrow_rows
 from runnel.api import Lake
-from runnel.catalog import Owner
-from runnel.model.refresh import Outcome, RefreshAction
+from runnel.model.refresh import Outcome
 from schedule.gates import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-_COLUMNS = {"id": "bigint", "cust": "int", "amount": "int"}
 _ENDLESS = "SELECT COUNT(*) AS n FROM {0} a, {0} b WHERE sqrt(a.id + b.id) > 3"
 
 
@@ -31,25 +28,6 @@ _ENDLESS = "SELECT COUNT(*) AS n FROM {0} a, {0} b WHERE sqrt(a.id + b.id) > 3"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     with ConnectServer(tmp_path_factory.mktemp("connect")) as started:
         yield started
-
-
-def base(folder: Path, count: int = 3, name: str = "orders") -> str:
-    """A table; lakes on one server need different names for theirs."""
-    path = str(folder / "warehouse" / name)
-    write_deltalake(path, arrow_rows(_COLUMNS, [(i, i % 7, i) for i in range(count)]))
-    return path
-
-
-def append(path: str, *rows: tuple[int, int, int]) -> None:
-    write_deltalake(DeltaTable(path), arrow_rows(_COLUMNS, rows), mode="append")
-
-
-def daemon(server: ConnectServer, folder: Path, **environment: str) -> Daemon:
-    made = Daemon(
-        folder, folder.parent / "daemon.log", 2, {"RUNNEL_MASTER": server.url, **environment}
-    )
-    made.start()
-    return made
 
 
 def test_two_daemons_share_the_work_and_one_takes_over(
@@ -63,29 +41,19 @@ def test_two_daemons_share_the_work_and_one_takes_over(
             query = f"SELECT cust, SUM(amount) AS total FROM orders WHERE id >= {i} GROUP BY cust"
             lake.create_stream_table(name, query, schedule="2s", refresh_mode="DIFFERENTIAL")
         daemons = [daemon(server, folder) for _ in range(2)]
-        number = _until_all_worked(lake, path, names, {d.process.pid for d in daemons})
+        number = until_all_worked(lake, path, names, {d.process.pid for d in daemons})
         doomed, other = daemons
-        wait_until(
-            lambda: _pids(lake, names, Outcome.RUNNING) & {doomed.process.pid}, "it is at work"
-        )
+        wait_until(lambda: at_work(lake, names, doomed.process.pid), "it is at work")
         doomed.kill(with_spark=True)
         append(path, (number, 1, 1))
         reached = {name: lake.status(name).epoch for name in names}
         wait_until(
             lambda: all(lake.status(n).epoch > reached[n] for n in names), "it is taken over", 30
         )
-        wait_until(
-            lambda: not _pids(lake, names, Outcome.RUNNING) & {doomed.process.pid},
-            "it is closed",
-            30,
-        )
+        wait_until(lambda: not at_work(lake, names, doomed.process.pid), "it is closed", 30)
         code, seconds = other.stop()
         assert (code, seconds < 10) == (0, True)
-        for name in names:
-            done = [e for e in lake.history(name, limit=1000) if e.outcome is Outcome.OK]
-            epochs = [e.epoch for e in done if e.action is RefreshAction.DIFFERENTIAL]
-            assert len(epochs) == len(set(epochs)), "nothing was done twice"
-            assert all(e.outcome in (Outcome.OK, Outcome.INTERRUPTED) for e in lake.history(name))
+        check_nothing_twice(lake, names)
         lake.refresh()
         for name in names:
             assert lake.verify(name).ok
@@ -111,32 +79,8 @@ def test_killed_with_a_spark_of_its_own(tmp_path: Path) -> None:
     assert report.kills >= 3
 
 
-def _until_all_worked(lake: Lake, path: str, names: list[str], pids: set[int]) -> int:
-    """Commit to the base until every process has refreshed something; the next number."""
-    number = 100
-    deadline = monotonic() + 120
-    while not pids <= _pids(lake, names, Outcome.OK, RefreshAction.DIFFERENTIAL):
-        assert monotonic() < deadline, "one of them did nothing"
-        append(path, (number, number % 7, 1))
-        number += 1
-        sleep(0.5)
-    return number
-
-
 def _runs(lake: Lake, name: str) -> bool:
     return any(entry.outcome is Outcome.RUNNING for entry in lake.history(name))
-
-
-def _pids(
-    lake: Lake, names: list[str], outcome: Outcome, action: RefreshAction | None = None
-) -> set[int]:
-    """The processes that have attempts of a kind."""
-    attempts = [a for n in names for a in lake._workspace.catalog.history(f"default.{n}", 200)]
-    return {
-        Owner.parse(str(a.owner)).pid
-        for a in attempts
-        if a.outcome is outcome and action in (None, a.action)
-    }
 
 
 def test_with_nothing_to_do_no_spark_is_started(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pyspark
 
@@ -58,9 +59,9 @@ class ConnectServer:
         self._process.terminate()
         self._process.wait(timeout=60)
 
-    def lake(self, folder: Path) -> Lake:
+    def lake(self, folder: Path, **options: Any) -> Lake:
         """A lake of this process through the server."""
-        return runnel.connect(folder, spark_conf={"spark.master": self.url})
+        return runnel.connect(folder, spark_conf={"spark.master": self.url}, **options)
 
     def _wait(self, seconds: float = 180) -> None:
         deadline = time.monotonic() + seconds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 
@@ -50,6 +52,32 @@ def test_restore_is_followed(lake: Lake, tmp_path: Path) -> None:
     check(lake, "sales", "DIFFERENTIAL")
     DeltaTable(source.path).restore(0)
     check(lake, "sales", "DIFFERENTIAL")
+
+
+def test_commits_whose_clock_goes_back(lake: Lake, tmp_path: Path) -> None:
+    """Another writer's clock may be behind: what counts is the order of versions."""
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    for number in (1, 2):
+        source.append((3 + number, 12, "2.00"))
+        _set_back(Path(source.path, "_delta_log", f"{number:020d}.json"), number * 3600)
+        result = check(lake, "sales", "DIFFERENTIAL")
+        assert result.change_rows == 1
+    then = lake.status("sales").data_timestamp
+    with lake.snapshot(["sales", "orders"], at=then) as seen:
+        assert seen.table("orders").count() == 5
+    check(lake, "sales", "NO_DATA")
+
+
+def _set_back(commit: Path, seconds: int) -> None:
+    """Make a commit look as if it had been made earlier."""
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] -= 1000 * seconds
+    commit.write_text("\n".join(map(json.dumps, actions)) + "\n")
+    at = commit.stat().st_mtime - seconds
+    os.utime(commit, (at, at))
 
 
 def test_a_dropped_and_recreated_table_is_another_table(lake: Lake, tmp_path: Path) -> None:

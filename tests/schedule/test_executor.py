@@ -71,6 +71,20 @@ def test_the_epoch_of_a_pass_is_fixed_for_its_consumers(
 
 
 @pytest.mark.parametrize(
+    ("action", "tidied"), [(RefreshAction.DIFFERENTIAL, True), (RefreshAction.NO_DATA, False)]
+)
+def test_what_has_grown_is_tidied_when_that_pays(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, action: RefreshAction, tidied: bool
+) -> None:
+    table = lake.add("a", "1m", "x1", at=T0)
+    refreshing(monkeypatch, result(action))
+    asked: list[str] = []
+    monkeypatch.setattr(executor, "tidy_when_due", lambda workspace, id_: asked.append(id_))
+    LakeExecutor(lake.workspace)(start(lake, "a"))
+    assert asked == ([table.id] if tidied else [])
+
+
+@pytest.mark.parametrize(
     ("outcome", "ending"),
     [
         (Busy("someone has it"), Ending.BUSY),

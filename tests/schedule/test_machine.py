@@ -1,18 +1,11 @@
-"""The scheduler step by step: who starts when, and what becomes of trouble."""
+"""The scheduler step by step: who starts when, and to which instant."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from runnel.errors import ErrorClass
-from runnel.model.alerts import AlertKind
 from runnel.model.refresh import TableState
-from runnel.model.schedule import Schedule
-from runnel.schedule.machine import Machine
 from runnel.schedule.units import Policy, Unit
-from runnel.schedule.views import Ending
 from schedule.by_hand import T0, ByHand, table
 
 MINUTE = 24.0  # the period of a target of one minute
@@ -103,6 +96,17 @@ def test_a_slow_table_does_not_hold_up_the_others() -> None:
     assert lake.at("quick") == 3 * MINUTE
 
 
+def test_a_refresh_that_runs_in_one_pass_and_waits_in_the_next_is_skipped_once() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("d", "cron * * * * *", "a"))
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + 48) == ["a"]
+    assert lake.tick(T0 + 60) == []
+    assert lake.machine.passes.waits() == {"a": 1, "d": 1}
+    lake.tick(T0 + 72)
+    assert lake.skips() == ["a"]
+
+
 def test_a_late_refresh_is_skipped_once_and_covered_by_the_next() -> None:
     lake = ByHand(table("slow", "1m", "x"))
     lake.tick(T0)
@@ -126,6 +130,28 @@ def test_a_consumer_waits_for_the_slow_one_with_the_state_of_its_own_pass() -> N
     assert lake.finish("slow", T0 + 30) == ["both", "slow"], "slow itself is late already"
     lake.finish("both", T0 + 31)
     assert lake.at("both") == 0.0 < lake.at("quick")
+
+
+def test_who_is_late_waits_for_what_still_waits_elsewhere() -> None:
+    """Else it would have to find everything above it free at once, which may never happen."""
+    lake = ByHand(
+        table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "y"),
+        table("d", "4m", "b", "c"), concurrent=9,
+    )  # fmt: skip
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + 24) == ["a"]
+    assert lake.tick(T0 + 192) == [], "d is due, and b waits for a"
+    assert lake.machine.passes.waits() == {"b": 1}
+    assert lake.tick(T0 + 241) == [], "now d is late"
+    assert lake.machine.passes.waits() == {"a": 1, "b": 2, "d": 1}
+    assert sorted(lake.finish("a", T0 + 242)) == ["a", "b"], "b of the older pass first"
+    assert lake.finish("b", T0 + 243) == []
+    assert lake.at("b") == 24
+    assert lake.finish("a", T0 + 244) == ["b"]
+    assert lake.finish("b", T0 + 245) == ["d"]
+    lake.finish("d", T0 + 246)
+    assert (lake.at("b"), lake.at("d")) == (241, 241)
 
 
 def test_who_is_late_longest_comes_first() -> None:
@@ -205,201 +231,3 @@ def test_a_suspended_member_stops_the_group() -> None:
     lake.world.revision += 1
     lake.write("x")
     assert lake.tick(T0 + MINUTE) == []
-
-
-# -- trouble ------------------------------------------------------------------------------------
-
-
-def test_a_failure_holds_up_the_consumers_and_nobody_else() -> None:
-    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "x"))
-    lake.tick(T0)
-    assert lake.fail("a", T0 + 1) == []
-    assert lake.finish("c", T0 + 2) == []
-    assert (lake.view("a").errors, lake.view("c").errors) == (1, 0)
-    assert lake.view("b").state is TableState.UNINITIALIZED
-
-
-def test_a_system_error_is_tried_again_after_a_growing_pause() -> None:
-    lake = ByHand(table("a", "1h", "x"))
-    lake.tick(T0)
-    lake.fail("a", T0 + 1)
-    first = lake.view("a").retry_at
-    assert first is not None
-    assert 3.75 <= first - (T0 + 1) <= 6.25
-    assert lake.tick(first - 0.1) == []
-    assert lake.machine.next_wake(first - 0.1) == first
-    assert lake.tick(first) == ["a"]
-    lake.fail("a", first + 1)
-    second = lake.view("a").retry_at
-    assert second is not None
-    assert 7.5 <= second - (first + 1) <= 12.5
-
-
-def test_another_error_waits_for_the_next_time_it_is_due() -> None:
-    lake = ByHand(table("a", "1h", "x"))
-    lake.tick(T0)
-    lake.fail("a", T0 + 1, ErrorClass.USER)
-    assert lake.view("a").retry_at == T0 + 1536
-    assert lake.tick(T0 + 1535) == []
-    assert lake.tick(T0 + 1536) == ["a"]
-
-
-def test_three_errors_in_a_row_suspend_and_resume_forgets_them() -> None:
-    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
-    now = T0
-    for _ in range(3):
-        assert lake.tick(now) == ["a"]
-        lake.fail("a", now + 1)
-        now += 40
-    assert lake.view("a").state is TableState.SUSPENDED
-    assert lake.ears.kinds("a")[-1] is AlertKind.AUTO_SUSPENDED
-    assert lake.tick(now + 1000) == []
-    lake.world.tables["a"].view = replace(
-        lake.view("a"), state=TableState.UNINITIALIZED, errors=0, retry_at=None
-    )
-    lake.world.revision += 1
-    assert lake.run_all(now + 1001) == ["a", "b"]
-
-
-def test_an_error_that_is_over_does_not_count_any_more() -> None:
-    lake = ByHand(table("a", "1m", "x"))
-    now = T0
-    for _ in range(5):
-        lake.write("x")
-        assert lake.tick(now) == ["a"]
-        lake.fail("a", now + 1)
-        retry_at = lake.view("a").retry_at
-        assert retry_at is not None
-        assert lake.tick(retry_at) == ["a"]
-        lake.finish("a", retry_at + 1)
-        now += 96
-    assert lake.view("a").state is TableState.ACTIVE
-
-
-def test_busy_is_no_error_and_is_looked_at_again_soon() -> None:
-    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
-    lake.tick(T0)
-    assert lake.finish("a", T0 + 0.1, Ending.BUSY) == []
-    assert lake.ears.heard == []
-    assert lake.view("a").errors == 0
-    assert lake.tick(T0 + 0.5) == []
-    assert lake.tick(T0 + 1.2) == ["a"]
-
-
-def test_what_is_overtaken_again_and_again_is_not_tried_without_a_pause() -> None:
-    lake = ByHand(table("a", "1m", "x"))
-    assert lake.tick(T0) == ["a"]
-    assert lake.finish("a", T0, Ending.OVERTAKEN) == ["a"], "the first time at once"
-    assert lake.finish("a", T0, Ending.OVERTAKEN) == []
-    assert lake.machine.next_wake(T0) == pytest.approx(T0 + 0.1)
-    assert lake.tick(T0 + 0.1) == ["a"]
-
-
-def test_a_table_that_is_busy_elsewhere_is_looked_at_within_seconds() -> None:
-    lake = ByHand(table("a", "1m", "x"))
-    now = T0
-    lake.tick(now)
-    for _ in range(8):
-        lake.finish("a", now, Ending.BUSY)
-        now += 5
-        assert lake.tick(now) == ["a"]
-
-
-def test_what_another_process_did_is_not_done_again() -> None:
-    lake = ByHand(table("a", "1m", "x"))
-    lake.run_all(T0)
-    other = lake.process()
-    assert other.decide(T0 + 1) == []
-    lake.write("x")
-    assert lake.run_all(T0 + MINUTE) == ["a"]
-    assert other.decide(T0 + MINUTE + 0.5) == []
-
-
-def test_a_dropped_table_is_forgotten_in_the_middle_of_a_pass() -> None:
-    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
-    lake.tick(T0)
-    del lake.world.tables["b"]
-    lake.world.units = (Unit(("a",)),)
-    lake.world.revision += 1
-    assert lake.tick(T0 + 0.5) == []
-    assert lake.finish("a", T0 + 1) == []
-    assert lake.machine.is_idle
-
-
-def test_a_changed_schedule_recomputes_nothing() -> None:
-    lake = ByHand(table("a", "4m", "x"))
-    lake.run_all(T0)
-    lake.world.tables["a"].view = replace(lake.view("a"), schedule=Schedule.parse("12s"))
-    lake.world.revision += 1
-    assert lake.tick(T0 + 7) == [], "it is due, and has no news"
-    assert lake.at("a") == 7.0
-
-
-def test_a_table_that_falls_behind_is_told_once() -> None:
-    lake = ByHand(table("a", "1m", "x"))
-    lake.run_all(T0)
-    lake.write("x")
-    lake.tick(T0 + MINUTE)
-    lake.tick(T0 + 61)
-    lake.tick(T0 + 90)
-    assert lake.ears.kinds("a") == [AlertKind.STALE]
-    lake.finish("a", T0 + 91)
-    assert lake.ears.kinds("a") == [AlertKind.STALE, AlertKind.FRESH]
-
-
-def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
-    lake = ByHand(table("a", "1m", "x", seconds=20.0), table("b", "1m", "a", seconds=15.0))
-    lake.tick(T0)
-    told = [
-        (name, text) for kind, name, text in lake.ears.heard if kind is AlertKind.LAG_UNREACHABLE
-    ]
-    assert told == [
-        ("b", "cannot keep its target, by about 10 s: refreshing takes 15 s, waiting for a 20 s")
-    ]
-
-
-def test_who_stands_still_because_of_another_is_told_when_it_begins_and_ends() -> None:
-    lake = ByHand(
-        table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "b"), table("d", "1m", "x")
-    )
-    lake.run_all(T0)
-    lake.write("x")
-    now = T0
-    for _ in range(3):
-        now += 10 * MINUTE
-        lake.tick(now)
-        lake.fail("a", now)
-        if "d" in lake.running:
-            lake.finish("d", now)
-        lake.tick(now + 1)
-    begun = [AlertKind.UPSTREAM_FAILED, AlertKind.UPSTREAM_SUSPENDED]
-    assert held_up(lake, "b") == held_up(lake, "c") == begun
-    assert held_up(lake, "a") == held_up(lake, "d") == []
-    lake.world.tables["a"].view = replace(
-        lake.view("a"), state=TableState.ACTIVE, errors=0, retry_at=None
-    )
-    lake.run_all(now + 10 * MINUTE)
-    lake.tick(now + 10 * MINUTE + 1)
-    assert held_up(lake, "b") == [*begun, AlertKind.UPSTREAM_RECOVERED]
-
-
-def held_up(lake: ByHand, name: str) -> list[AlertKind]:
-    return [kind for kind in lake.ears.kinds(name) if kind.value.startswith("upstream")]
-
-
-def test_what_an_earlier_process_told_is_ended_by_the_next() -> None:
-    lake = ByHand(table("a", "1m", "x", seconds=1.0), table("b", "1m", "a"))
-    told = {AlertKind.LAG_UNREACHABLE: {"a"}, AlertKind.UPSTREAM_FAILED: {"b", "gone"}}
-    lake.machine = Machine(lake.book, lake.ears, lasting=told)
-    lake.run_all(T0)
-    assert lake.ears.kinds("a") == [AlertKind.LAG_REACHABLE]
-    assert lake.ears.kinds("b") == [AlertKind.UPSTREAM_RECOVERED]
-    assert lake.ears.kinds("gone") == []
-
-
-@pytest.mark.parametrize("restless", [True, False])
-def test_a_restless_table_is_refreshed_without_news(restless: bool) -> None:
-    lake = ByHand(table("a", "1m", "x"))
-    lake.run_all(T0)
-    lake.world.tables["a"].view = replace(lake.view("a"), is_restless=restless)
-    assert lake.tick(T0 + MINUTE) == (["a"] if restless else [])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import time
 
 import pytest
 
+from runnel.catalog import StreamTable
 from runnel.model.frontier import Pin
 from runnel.model.refresh import TableState
+from runnel.refresh.pins import Pins
+from runnel.refresh.workspace import Workspace
+from runnel.schedule import passes
 from runnel.schedule.newest import newest_state
 from runnel.schedule.views import instant
 from schedule.by_hand import T0
@@ -76,3 +81,23 @@ def test_the_pin_is_that_of_the_present_life(lake: FakeLake) -> None:
     found = newest_state(tables, [lake._source("a")], instant(T0))
     assert found is not None
     assert found.pins == {"default.a": Pin("trace", table.incarnation, 1)}
+
+
+@pytest.mark.parametrize(("target", "is_taken"), [(60.0, True), (5.0, False), (None, False)])
+def test_a_new_table_refreshes_nothing_above_it_that_is_fresh_enough(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, target: float | None, is_taken: bool
+) -> None:
+    lake.add("a", "1m", "x1", at=time() - 20, epoch=5)
+    lake.base("x1").version = 9
+    refreshed: list[str] = []
+
+    def refresh(workspace: Workspace, tables: Sequence[StreamTable], pins: Pins) -> None:
+        refreshed.extend(str(table.name) for table in tables)
+        pins.set_epoch("default.a", tables[0].incarnation, 6)
+
+    monkeypatch.setattr(passes, "refresh_unit", refresh)
+    sources = [lake._source("a"), lake._source("x1")]
+    pins = passes.bring_up(lake.workspace, sources, target).frontier(sources).pins
+    assert refreshed == ([] if is_taken else ["a"])
+    expected = {"default.a": 5, "default.x1": 1} if is_taken else {"default.a": 6, "default.x1": 9}
+    assert {key: pin.version for key, pin in pins.items()} == expected

@@ -89,3 +89,9 @@ def test_nobody_starves() -> None:
 def test_the_same_seed_gives_the_same_run() -> None:
     for seed in list(_seeds())[:20]:
         assert Simulation(seed, SHARED).run().log == Simulation(seed, SHARED).run().log
+
+
+def test_who_reads_several_slow_tables_gets_its_turn() -> None:
+    """It never found all that it reads free at once, as others went on asking for some of it."""
+    world = Simulation(304, CROWDED).run()
+    assert min(world.tables[key].refreshes for key in scheduled(world)) > 3

@@ -51,7 +51,7 @@ class OpenLake(Closing):
         return seeing.find_table(self._workspace.catalog, name_of(name))
 
     def _status(self, name: TableName) -> TableStatus:
-        return seeing.status(self._workspace.catalog, name.key)[0]
+        return seeing.status(self._workspace.catalog, self.settings, name.key)[0]
 
 
 def interruptible(verb: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[L, P], R]:

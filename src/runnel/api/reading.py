@@ -70,7 +70,7 @@ class Reading(OpenLake):
     def status(self, name: str | TableName | None = None) -> TableStatus | Rows[TableStatus]:
         """How every table stands, or one."""
         if name is None:
-            return seeing.status(self._workspace.catalog)
+            return seeing.status(self._workspace.catalog, self.settings)
         return self._status(self._find(name).name)
 
     def history(self, name: str | TableName | None = None, limit: int = 20) -> Rows[HistoryEntry]:

@@ -153,7 +153,8 @@ def errors(workspace: Workspace) -> Finding:
 
 def staleness(workspace: Workspace) -> Finding:
     """Tables further behind than their schedule allows."""
-    found = [f"{s.name} by {s.lag}" for s in seeing.status(workspace.catalog) if s.stale]
+    rows = seeing.status(workspace.catalog, workspace.settings)
+    found = [f"{s.name} by {s.lag}" for s in rows if s.stale]
     return _finding(
         "staleness", "warning", found, "no table is later than its schedule", "behind: {}",
         "runnel refresh",

@@ -29,10 +29,12 @@ def status(
     """Show how each stream table stands: state, lag, last refresh."""
     from runnel.cli.listing import emit
     from runnel.cli.text import say
+    from runnel.model.settings import Settings
     from runnel.schedule import seeing
 
-    with reading(find_place(lake, catalog)) as reader:
-        rows = seeing.status(reader, _key(reader, name))
+    place = find_place(lake, catalog)
+    with reading(place) as reader:
+        rows = seeing.status(reader, Settings.load(place.folder), _key(reader, name))
     if name is not None and not as_json:
         say(str(rows[0]))
     else:

@@ -111,7 +111,7 @@ def members_with(tables: Iterable[StreamTable], table: StreamTable) -> list[Stre
 
 
 def group_of(tables: Iterable[StreamTable], table: StreamTable) -> list[StreamTable]:
-    """The members of a table's cycle; `unit_graph` refreshes them as one atomic group."""
+    """The members of a table's cycle; they are one unit of `units_of`."""
     return [t for t in members_with(tables, table) if not t.keeps_cycle]
 
 

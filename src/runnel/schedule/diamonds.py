@@ -2,6 +2,7 @@
 
 A table in which several paths from one ancestor meet (stream or base table) makes a diamond: it
 and the stream tables on those paths. The ancestor is no member: a pass pins it once for all.
+`runnel status` asks for the units too, so nothing here imports networkx.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import networkx as nx
-
 from runnel.catalog import Questions, StreamTable
 from runnel.model.diamonds import DiamondConsistency, DiamondMember, SchedulePolicy
 from runnel.model.settings import Settings
 from runnel.model.tabular import Rows
+from runnel.schedule import units as scheduled
+from runnel.schedule.units import components, in_order
 
 Unit = tuple[str, ...]
 """Keys of tables that are refreshed together, parents before children."""
@@ -57,31 +58,32 @@ def is_atomic(
     return asked is DiamondConsistency.ATOMIC and not refused
 
 
-def unit_graph(tables: Iterable[StreamTable], default: DiamondConsistency) -> nx.DiGraph[Unit]:
-    """The graph of units: atomic groups and cycles are one node each, so it has no cycle."""
+def units_of(
+    tables: Iterable[StreamTable], default: DiamondConsistency = DiamondConsistency.NONE
+) -> tuple[Unit, ...]:
+    """Every table in its unit, in an order in which all can be refreshed.
+
+    Atomic groups and cycles are one unit each, and so is what lies between their members.
+    """
     known = {table.name.key: table for table in tables}
-    graph = _stream_graph(known)
+    reads = _stream_reads(known)
+    joined = {key: list(read) for key, read in reads.items()}
     together = [(d.convergence, d.members) for d in _atomic(known, default)]
     together += [(min(members), members) for members in _cycles(known)]
     for center, members in together:
         # Both ways: whatever lies between the members is drawn into the unit.
         for key in members - {center}:
-            graph.add_edge(center, key)
-            graph.add_edge(key, center)
-    order = _topological(_stream_graph(known))
-    condensed = nx.condensation(graph)
-    units = {
-        node: tuple(sorted(condensed.nodes[node]["members"], key=order.__getitem__))
-        for node in condensed
-    }
-    return nx.relabel_nodes(condensed, units)
+            joined[center].append(key)
+            joined[key].append(center)
+    position = _positions(reads)
+    return _ordered([sorted(c, key=position.__getitem__) for c in components(joined)], reads)
 
 
-def units_of(
-    tables: Iterable[StreamTable], default: DiamondConsistency = DiamondConsistency.NONE
-) -> tuple[Unit, ...]:
-    """Every table in its unit, in an order in which all can be refreshed."""
-    return tuple(nx.lexicographical_topological_sort(unit_graph(tables, default)))
+def planned_units(tables: Iterable[StreamTable], settings: Settings) -> tuple[scheduled.Unit, ...]:
+    """The units that the scheduler plans with, and that `status` tells of."""
+    policy = scheduled.Policy(settings.diamond_schedule_policy.value)
+    found = units_of(tables, settings.diamond_consistency)
+    return tuple(scheduled.Unit(keys, policy) for keys in found)
 
 
 def find_groups(tables: Iterable[StreamTable], default: DiamondConsistency) -> list[Group]:
@@ -92,9 +94,9 @@ def find_groups(tables: Iterable[StreamTable], default: DiamondConsistency) -> l
     units = [unit for unit in units_of(known.values(), default) if len(unit) > 1]
     groups = [_group(unit, atomic, DiamondConsistency.ATOMIC) for unit in units]
     loose = [d for d in diamonds if d not in atomic]
-    order = _topological(_stream_graph(known))
+    position = _positions(_stream_reads(known))
     for members in _merged(loose):
-        unit = tuple(sorted(members, key=order.__getitem__))
+        unit = tuple(sorted(members, key=position.__getitem__))
         groups.append(_group(unit, loose, DiamondConsistency.NONE))
     return [group for group in groups if group.convergences]
 
@@ -173,39 +175,46 @@ def _diamond(
 
 def _ancestors(tables: Mapping[str, StreamTable]) -> dict[str, frozenset[str]]:
     """Each stream and base table with all that it is computed from, itself included."""
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for key, table in tables.items():
-        graph.add_node(key)
-        graph.add_edges_from((source.key, key) for source in table.sources)
-    condensed = nx.condensation(graph)
-    of_node: dict[int, frozenset[str]] = {}
-    for node in nx.topological_sort(condensed):
-        parts = [of_node[parent] for parent in condensed.predecessors(node)]
-        of_node[node] = frozenset(condensed.nodes[node]["members"]).union(*parts)
-    return {key: of_node[node] for key, node in condensed.graph["mapping"].items()}
+    reads = {key: [source.key for source in table.sources] for key, table in tables.items()}
+    reads = {source: [] for read in reads.values() for source in read} | reads
+    found: dict[str, frozenset[str]] = {}
+    for component in components(reads):
+        above = [found[s] for key in component for s in reads[key] if s in found]
+        found |= dict.fromkeys(component, frozenset(component).union(*above))
+    return found
 
 
-def _stream_graph(tables: Mapping[str, StreamTable]) -> nx.DiGraph[str]:
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for key, table in tables.items():
-        graph.add_node(key)
-        graph.add_edges_from((s.key, key) for s in table.sources if s.key in tables)
-    return graph
+def _stream_reads(tables: Mapping[str, StreamTable]) -> dict[str, list[str]]:
+    return {
+        key: [source.key for source in table.sources if source.key in tables]
+        for key, table in tables.items()
+    }
 
 
-def _topological(graph: nx.DiGraph[str]) -> dict[str, int]:
-    """Positions with parents before children; the tables of a cycle come by name."""
-    condensed = nx.condensation(graph)
-    names = {node: tuple(sorted(condensed.nodes[node]["members"])) for node in condensed}
-    order = nx.lexicographical_topological_sort(nx.relabel_nodes(condensed, names))
+def _positions(reads: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Parents before children; the tables of a cycle come by name."""
+    order = _ordered([sorted(component) for component in components(reads)], reads)
     return {key: position for position, key in enumerate(k for unit in order for k in unit)}
 
 
+def _ordered(
+    groups: Iterable[Sequence[str]], reads: Mapping[str, Sequence[str]]
+) -> tuple[Unit, ...]:
+    """Groups of tables, each after those that it reads."""
+    home = {key: tuple(group) for group in groups for key in group}
+    parents: dict[Unit, set[Unit]] = {unit: set() for unit in home.values()}
+    for key, unit in home.items():
+        parents[unit] |= {home[source] for source in reads[key]} - {unit}
+    return tuple(in_order(parents))
+
+
 def _merged(diamonds: Sequence[Diamond]) -> list[frozenset[str]]:
-    graph: nx.Graph[str] = nx.Graph()
+    near: dict[str, set[str]] = {key: set() for d in diamonds for key in d.members}
     for diamond in diamonds:
-        nx.add_star(graph, [diamond.convergence, *diamond.members - {diamond.convergence}])
-    return sorted(map(frozenset, nx.connected_components(graph)), key=sorted)
+        near[diamond.convergence] |= diamond.members
+        for key in diamond.members:
+            near[key].add(diamond.convergence)
+    return sorted(map(frozenset, components(near)), key=sorted)
 
 
 def _group(unit: Unit, diamonds: Iterable[Diamond], consistency: DiamondConsistency) -> Group:

@@ -33,6 +33,13 @@ class Rhythm:
     def is_own(self) -> bool:
         return self.period is not None or bool(self.crons)
 
+    @property
+    def every(self) -> float | None:
+        """About how many seconds lie between two due instants."""
+        gaps = [*map(_gap, self.crons), *([] if self.period is None else [self.period])]
+        chosen = min if self.policy is Policy.FASTEST else max
+        return chosen(gaps) if gaps else None
+
     def last(self, now: float) -> float:
         """The last due instant."""
         found = [_fired(cron, now) for cron in self.crons]
@@ -87,7 +94,7 @@ def waits(tables: Mapping[str, TableView], graph: Condensed) -> dict[Unit, tuple
     found: dict[Unit, tuple[float, str]] = {}
     for unit in graph.in_order(graph.units):
         found[unit] = max(
-            ((found[p][0] + _work(p, tables), tables[p.members[-1]].name)
+            ((found[p][0] + _work(p, tables), tables[p.members[-1]].title)
              for p in sorted(graph.parents[unit], key=lambda p: p.members)),
             default=(0.0, ""),
         )  # fmt: skip
@@ -95,19 +102,21 @@ def waits(tables: Mapping[str, TableView], graph: Condensed) -> dict[Unit, tuple
 
 
 def misses(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[float, str]]:
-    """The tables whose target cannot be kept: by how many seconds, and why."""
+    """The user's tables whose target cannot be kept: by how many seconds, and why."""
     found: dict[str, tuple[float, str]] = {}
     waiting = waits(tables, plan.graph)
     for key, aim in plan.aims.items():
         table = tables[key]
-        if aim.target is None or aim.period is None or table.schedule is None:
+        if aim.target is None or aim.period is None or table.schedule is None or table.label:
             continue
         unit = plan.graph.unit_of[key]
         wait, longest = waiting[unit]
         work = _work(unit, tables)
-        expected = peak_lag(aim.period, wait, work)
+        period = plan.rhythms[unit].every or aim.period
+        expected = peak_lag(period, wait, work)
         if expected >= aim.target:
-            why = _why(aim, wait, longest, work)
+            with_it = [tables[k].title for k in unit.members if k != key]
+            why = _why(aim, period, (wait, longest), (work, with_it))
             found[key] = (expected - aim.target, why)
     return found
 
@@ -122,14 +131,20 @@ def note_of(key: str, table: TableView, plan: LagPlan, missed: tuple[float, str]
     return f"misses its target by about {duration(missed[0])}: {missed[1]}"
 
 
-def _why(aim: Aim, wait: float, longest: str, work: float) -> str:
-    parts = [f"refreshing takes {duration(work)}"]
+def _why(
+    aim: Aim, period: float, waiting: tuple[float, str], working: tuple[float, list[str]]
+) -> str:
+    """What makes it late: a rhythm that is not its own, else how long everything takes."""
+    (wait, longest), (work, with_it) = waiting, working
+    together = f" together with {', '.join(with_it)}" if with_it else ""
+    if aim.period is not None and period > aim.period:
+        return f"it is refreshed{together} every {duration(period)}, by the slowest of them"
+    if aim.raised_by:
+        every = f"{aim.raised_by}, which it reads, is refreshed every {duration(period)}"
+        return f"{every} (give it a shorter schedule, or DOWNSTREAM)"
+    parts = [f"refreshing{' it' if together else ''}{together} takes {duration(work)}"]
     if wait:
         parts.append(f"waiting for {longest} {duration(wait)}")
-    assert aim.period is not None
-    if aim.raised_by:
-        every = f"{aim.raised_by}, which it reads, is refreshed every {duration(aim.period)}"
-        return f"{every} (give it a shorter schedule, or DOWNSTREAM)"
     return ", ".join(parts)
 
 
@@ -140,10 +155,12 @@ def _work(unit: Unit, tables: Mapping[str, TableView]) -> float:
 def _aims_down(tables: Mapping[str, TableView], graph: Condensed) -> dict[str, Aim]:
     """Own targets; a period is never shorter than that of a table above."""
     aims: dict[str, Aim] = {}
+    beats: dict[Unit, tuple[float, str]] = {}
     for unit in graph.in_order(graph.units):
-        slowest = _slowest((a for a in graph.above[unit]), aims, tables)
+        slowest = max((beats[above] for above in graph.above[unit]), default=(0.0, ""))
         for key in unit.members:
             aims[key] = _own_aim(tables[key], slowest)
+        beats[unit] = _beat(unit, aims, tables)
     return aims
 
 
@@ -159,11 +176,13 @@ def _own_aim(table: TableView, slowest: tuple[float, str]) -> Aim:
     return Aim(schedule.seconds, wanted)
 
 
-def _slowest(
-    above: Iterable[Unit], aims: Mapping[str, Aim], tables: Mapping[str, TableView]
+def _beat(
+    unit: Unit, aims: Mapping[str, Aim], tables: Mapping[str, TableView]
 ) -> tuple[float, str]:
-    periods = [(aims[k].period or 0.0, tables[k].name) for unit in above for k in unit.members]
-    return max(periods, default=(0.0, ""))
+    """The period that a unit is refreshed with, and the member that decides it."""
+    periods = [(p, tables[k].name) for k in unit.members if (p := aims[k].period) is not None]
+    chosen = min if unit.policy is Policy.FASTEST else max
+    return chosen(periods) if periods else (0.0, "")
 
 
 def _needs_up(tables: Mapping[str, TableView], graph: Condensed, aims: dict[str, Aim]) -> None:

@@ -16,6 +16,7 @@ from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
 from runnel.schedule.failures import Failures
 from runnel.schedule.lag import LagPlan, Rhythm, plan_lag
+from runnel.schedule.late import Late
 from runnel.schedule.under_way import Pass, Passes
 from runnel.schedule.units import Unit, condense, units_of
 from runnel.schedule.views import Book, Ending, Finished, Snapshot, Start, TableView
@@ -51,12 +52,13 @@ class Machine:
     _plan: LagPlan | None = None
     _revision: int | None = None
     _dues: dict[Unit, tuple[float, float]] = field(default_factory=dict)
-    _skipped: set[tuple[int, Unit]] = field(default_factory=set)
     _failures: Failures = field(init=False)
+    _late: Late = field(init=False)
     _watch: Watch = field(init=False)
 
     def __post_init__(self) -> None:
         self._failures = Failures(self.book, self.alerts, self.limits.errors, self.random)
+        self._late = Late(self.book)
         self._watch = Watch(self.alerts, {kind: set(keys) for kind, keys in self.lasting.items()})
 
     def decide(self, now: float) -> list[Start]:
@@ -66,7 +68,7 @@ class Machine:
             self.tables = self.book.progress(self.tables)
             if due := self._due(now):
                 self._form_pass(now, due)
-        self._note_late(now)
+        self._late.look(self.passes, lambda unit: self._last_due(unit, now), self.tables)
         self._watch.look(now, self.tables, self.plan)
         return self._starts()
 
@@ -79,7 +81,6 @@ class Machine:
         start = event.start
         of_pass = self.passes.under_way[start.number]
         of_pass.running.discard(start.unit)
-        self._skipped.discard((start.number, start.unit))
         if event.ending is Ending.DONE:
             of_pass.done.add(start.unit)
             self._advance(start.snapshot, event.results)
@@ -197,27 +198,32 @@ class Machine:
     def _members(self, now: float, due: list[Unit]) -> dict[Unit, float]:
         """The units of a new pass with their deadlines.
 
-        What runs in an older pass comes along and starts again after that. What still waits in an
-        older pass cannot: then who needs it waits for its turn, the longest late first.
+        What runs in an older pass comes along and starts again after that. For what still waits in
+        one, who needs it waits too, until it is late: then it goes before whoever is less late.
+        Else a table that reads several slow ones might never find all of them free at once.
         """
-        waiting = self.passes.waiting()
+        waits = self.passes.waits()
+        kept: set[str] = set()
         found: dict[Unit, float] = {}
         for unit in due:
             together = {unit, *self.plan.graph.above[unit]}
-            if any(not waiting.isdisjoint(u.members) for u in together):
-                continue
+            tables = {key for member in together for key in member.members}
             deadline = self._deadline(unit, now)
+            taken = max(waits[key] for key in tables)
+            if taken and (deadline >= now or taken > 1 or not kept.isdisjoint(tables)):
+                kept |= tables if deadline < now else set()
+                continue
             for member in together:
                 found[member] = min(deadline, found.get(member, inf))
         return found
 
     def _settle_quiet(self, of_pass: Pass) -> None:
         """Units without any news below their pins are moved on in one go, without a refresh."""
-        running = self.passes.running()
+        busy = self.passes.running() | {k for k, n in self.passes.waits().items() if n > 1}
         quiet: dict[Unit, None] = {}
         for unit in of_pass.graph.in_order(of_pass.waiting):
             is_settled = of_pass.graph.parents[unit] <= quiet.keys()
-            if is_settled and running.isdisjoint(unit.members) and self._is_quiet(unit, of_pass):
+            if is_settled and busy.isdisjoint(unit.members) and self._is_quiet(unit, of_pass):
                 quiet[unit] = None
         views = [self.tables[k] for unit in quiet for k in unit.members]
         moved = set(self.book.quiet(of_pass.snapshot, views)) if views else set()
@@ -280,22 +286,3 @@ class Machine:
                 errors=0,
                 retry_at=None,
             )
-
-    def _note_late(self, now: float) -> None:
-        """A unit whose last refresh is not over yet skips this one; the next covers it."""
-        for of_pass in self.passes.under_way.values():
-            for unit in sorted(of_pass.running | of_pass.waiting, key=lambda u: u.members):
-                mark = (of_pass.number, unit)
-                is_own = self.plan.rhythms.get(unit, Rhythm()).is_own
-                if not is_own or mark in self._skipped:
-                    continue
-                if of_pass.snapshot.timestamp < self._last_due(unit, now):
-                    self._skipped.add(mark)
-                    self._skip(unit, is_running=unit in of_pass.running)
-
-    def _skip(self, unit: Unit, *, is_running: bool) -> None:
-        doing = "is still running" if is_running else "has not started yet"
-        reason = f"the refresh before this one {doing}: the next one covers it"
-        for key in unit.members:
-            if key in self.tables:
-                self.book.skip(self.tables[key], reason)

@@ -9,7 +9,7 @@ import networkx as nx
 from runnel.catalog import Source, StreamTable
 from runnel.errors import UserError
 from runnel.model.diamonds import DiamondConsistency
-from runnel.schedule.diamonds import Unit, unit_graph
+from runnel.schedule.diamonds import Unit, units_of
 
 
 def graph_of(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
@@ -30,12 +30,16 @@ def refresh_units(
 
     Who is in an atomic group brings the whole group, and all that lies above that.
     """
-    graph = unit_graph(tables, default)
-    if targets is not None:
-        wanted = {unit for unit in graph if targets.intersection(unit)}
-        above = [nx.ancestors(graph, unit) for unit in wanted]
-        graph = graph.subgraph(wanted.union(*above))
-    return list(nx.lexicographical_topological_sort(graph))
+    known = {table.name.key: table for table in tables}
+    units = units_of(known.values(), default)
+    if targets is None:
+        return list(units)
+    wanted, found = set(targets), list[Unit]()
+    for unit in reversed(units):
+        if wanted.intersection(unit):
+            found.append(unit)
+            wanted.update(source.key for key in unit for source in known[key].sources)
+    return found[::-1]
 
 
 def refresh_order(

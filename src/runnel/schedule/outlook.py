@@ -1,20 +1,24 @@
-"""What `status` says about lag: from definitions and progress alone, no scheduler needed."""
+"""What `status` says about lag: what the scheduler would plan, from the catalog alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf, isfinite
 
 from runnel.catalog import StreamTable
 from runnel.model.refresh import TableState
+from runnel.model.settings import Settings
+from runnel.schedule.diamonds import planned_units
+from runnel.schedule.held_up import HeldUp, held_up
 from runnel.schedule.lag import LagPlan, misses, note_of, plan_lag
-from runnel.schedule.units import Unit, condense, units_of
+from runnel.schedule.units import Unit, condense
 from runnel.schedule.views import TableView, instant
 
 # A table with a cron line is late when it was not there this long after the line fired.
 _GRACE = 60.0
+_AT_REST = (TableState.SUSPENDED, TableState.UPSTREAM_SUSPENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,39 +39,36 @@ class Outlook:
     tables: Mapping[str, TableView]
     plan: LagPlan
     missed: Mapping[str, tuple[float, str]]
+    held_up: Mapping[str, HeldUp]
     below: Mapping[Unit, frozenset[Unit]]
 
     @staticmethod
-    def of(tables: Iterable[StreamTable]) -> Outlook:
+    def of(tables: Collection[StreamTable], settings: Settings) -> Outlook:
         views = {table.name.key: view_of(table) for table in tables}
-        plan = plan_lag(views, condense(views, units_of(views)))
+        plan = plan_lag(views, condense(views, planned_units(tables, settings)))
         below: dict[Unit, set[Unit]] = {unit: set() for unit in plan.graph.units}
         for unit in plan.graph.units:
             for other in plan.graph.above[unit]:
                 below[other].add(unit)
         frozen = {unit: frozenset(found) for unit, found in below.items()}
-        return Outlook(views, plan, misses(views, plan), frozen)
+        return Outlook(views, plan, misses(views, plan), held_up(views, plan), frozen)
 
     def of_table(self, key: str, at: datetime) -> Expected:
         now = at.timestamp()
         table = self.tables[key]
         state = self._state(key)
-        note = note_of(key, table, self.plan, self.missed.get(key))
-        due = None if state is TableState.SUSPENDED else self._next_due(key, now)
+        notes = [note_of(key, table, self.plan, self.missed.get(key))]
+        if key in self.held_up:
+            notes.append(self.held_up[key][1])
+        due = None if state in _AT_REST else self._next_due(key, now)
         target = self.plan.aims[key].target
+        note = "; ".join(filter(None, notes))
         return Expected(state, target, self._is_stale(key, target, now), note, due)
 
     def _state(self, key: str) -> TableState:
         own = self.tables[key].state
-        if own is not TableState.ACTIVE:
-            return own
-        above = self.plan.graph.above[self.plan.graph.unit_of[key]]
-        upstream = [self.tables[k] for unit in above for k in unit.members]
-        if any(table.state is TableState.SUSPENDED for table in upstream):
-            return TableState.UPSTREAM_SUSPENDED
-        if any(table.errors for table in upstream):
-            return TableState.UPSTREAM_FAILED
-        return own
+        is_held_up = own is TableState.ACTIVE and key in self.held_up
+        return self.held_up[key][0] if is_held_up else own
 
     def _is_stale(self, key: str, target: float | None, now: float) -> bool | None:
         table, cron = self.tables[key], self.plan.aims[key].cron
@@ -81,7 +82,7 @@ class Outlook:
 
     def _next_due(self, key: str, now: float) -> datetime | None:
         """When `run` comes to it: by its own schedule, or with a consumer."""
-        unit, table = self.plan.graph.unit_of[key], self.tables[key]
+        unit = self.plan.graph.unit_of[key]
         due = inf
         for other in {unit, *self.below[unit]}:
             rhythm = self.plan.rhythms[other]
@@ -90,8 +91,8 @@ class Outlook:
             last = rhythm.last(now)
             reached = min(_reached(self.tables[k]) for k in other.members)
             due = min(due, last if reached < last else rhythm.next(now))
-        if table.retry_at is not None:
-            due = max(due, table.retry_at)
+        for other in {unit, *self.plan.graph.above[unit]}:
+            due = max([due, *(self.tables[k].retry_at or due for k in other.members)])
         return instant(due) if isfinite(due) else None
 
 

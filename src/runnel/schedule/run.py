@@ -18,13 +18,13 @@ from runnel.refresh.lifecycle import remove_orphans
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
 from runnel.schedule.clock import SteadyClock
-from runnel.schedule.diamonds import units_of
+from runnel.schedule.diamonds import planned_units
 from runnel.schedule.executor import LakeExecutor
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.loop import Blind, Loop, Onlooker
 from runnel.schedule.machine import Limits, Machine
 from runnel.schedule.retention import watch_retention
-from runnel.schedule.units import Policy, Unit
+from runnel.schedule.units import Unit
 from runnel.schedule.views import TableView, instant
 
 _log = logging.getLogger("runnel")
@@ -75,10 +75,7 @@ def _lasting(workspace: Workspace) -> dict[AlertKind, set[str]]:
 
 def lake_units(book: LakeBook, tables: Mapping[str, TableView]) -> tuple[Unit, ...]:
     """Atomic groups and cycles as one unit each, every other table by itself."""
-    settings = book.workspace.settings
-    policy = Policy(settings.diamond_schedule_policy.value)
-    found = units_of(book.definitions, settings.diamond_consistency)
-    return tuple(Unit(keys, policy) for keys in found)
+    return planned_units(book.definitions, book.workspace.settings)
 
 
 def limits_of(settings: Settings, workers: int | None) -> Limits:

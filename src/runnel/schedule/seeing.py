@@ -13,6 +13,7 @@ from runnel.model.names import RESERVED, TableName
 from runnel.model.refresh import Outcome
 from runnel.model.results import CycleStatus, HistoryEntry, TableStatus
 from runnel.model.schedule import parse_duration
+from runnel.model.settings import Settings
 from runnel.model.stats import TableStats, summarize
 from runnel.model.tabular import Rows
 from runnel.schedule.outlook import Expected, Outlook
@@ -23,12 +24,12 @@ _RECENT = 200
 
 
 def status(
-    reader: Questions, key: str | None = None, now: datetime | None = None
+    reader: Questions, settings: Settings, key: str | None = None, now: datetime | None = None
 ) -> Rows[TableStatus]:
     """One row a table: how stale it is, what happened last."""
     tables = reader.tables()
     at = now or datetime.now(UTC)
-    outlook = Outlook.of(tables)
+    outlook = Outlook.of(tables, settings)
     shown = [table for table in tables if not table.keeps_cycle]
     wanted = [table for table in shown if key in (None, table.name.key)]
     rows = [_status(reader, table, outlook.of_table(table.name.key, at), at) for table in wanted]

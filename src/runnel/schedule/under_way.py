@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -41,7 +42,7 @@ class Pass:
 
 @dataclass(slots=True)
 class Passes:
-    """All passes under way, oldest first; a unit waits in one at most, and runs in one at most."""
+    """All passes under way, oldest first; a unit runs in one at most, and waits in two at most."""
 
     under_way: dict[int, Pass] = field(default_factory=dict)
     _count: int = 0
@@ -56,6 +57,12 @@ class Passes:
         """Tables that wait in a pass."""
         return _tables(unit for p in self.under_way.values() for unit in p.waiting)
 
+    def waits(self) -> Counter[str]:
+        """In how many passes each table waits."""
+        return Counter(
+            k for p in self.under_way.values() for unit in p.waiting for k in unit.members
+        )
+
     def running(self) -> set[str]:
         return _tables(unit for p in self.under_way.values() for unit in p.running)
 
@@ -63,14 +70,13 @@ class Passes:
         return sum(len(p.running) for p in self.under_way.values())
 
     def ready(self) -> list[tuple[Pass, Unit]]:
-        """What can start now, most urgent first; nothing that runs in another pass still."""
+        """What can start now, most urgent first; nothing that an older pass has yet to do."""
         busy = self.running()
-        found = [
-            (p, unit)
-            for p in self.under_way.values()
-            for unit in p.waiting
-            if p.is_ready(unit) and busy.isdisjoint(unit.members)
-        ]
+        found: list[tuple[Pass, Unit]] = []
+        for p in self.under_way.values():
+            free = [u for u in p.waiting if p.is_ready(u) and busy.isdisjoint(u.members)]
+            found += [(p, unit) for unit in free]
+            busy |= _tables(p.waiting)
         return sorted(found, key=lambda f: (f[0].deadlines[f[1]], f[0].number, f[1].members))
 
     def keep_only(self, known: Collection[str]) -> None:

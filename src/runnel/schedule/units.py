@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from graphlib import TopologicalSorter
-from typing import Protocol
+from heapq import heapify, heappop, heappush
+from typing import Protocol, TypeVar
+
+T = TypeVar("T", bound=tuple[str, ...])
 
 
 class Policy(StrEnum):
@@ -43,7 +46,8 @@ def units_of(tables: Mapping[str, Reads]) -> tuple[Unit, ...]:
 def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     """Strongly connected components, by Tarjan's algorithm without recursion.
 
-    Not networkx: importing it takes longer than all of `runnel status`.
+    Each comes after those that its edges lead to. Not networkx: importing that takes longer than
+    all of `runnel status`.
     """
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -79,6 +83,26 @@ def _popped(on_path: dict[str, None], root: str) -> list[str]:
     while not members or members[-1] != root:
         members.append(on_path.popitem()[0])
     return members
+
+
+def in_order(parents: Mapping[T, Iterable[T]]) -> list[T]:
+    """Parents before children, and among those that could come next the least."""
+    missing = {node: set(above) for node, above in parents.items()}
+    below: dict[T, list[T]] = {node: [] for node in parents}
+    for node, above in missing.items():
+        for parent in above:
+            below[parent].append(node)
+    free = [node for node, above in missing.items() if not above]
+    heapify(free)
+    found: list[T] = []
+    while free:
+        node = heappop(free)
+        found.append(node)
+        for child in below[node]:
+            missing[child].discard(node)
+            if not missing[child]:
+                heappush(free, child)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

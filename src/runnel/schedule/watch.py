@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.tabular import duration
+from runnel.schedule.held_up import HeldUp, held_up
 from runnel.schedule.lag import LagPlan, misses
 from runnel.schedule.views import TableView
 
@@ -28,7 +29,7 @@ class Watch:
 
     def look(self, now: float, tables: Mapping[str, TableView], plan: LagPlan) -> None:
         self._tell(AlertKind.STALE, AlertKind.FRESH, tables, _stale(now, tables, plan))
-        self._tell_held_up(tables, _held_up(tables, plan))
+        self._tell_held_up(tables, held_up(tables, plan))
         if self._looked_at is None or not 0 <= now - self._looked_at < _EVERY:
             self._looked_at = now
             missed = _missed(tables, plan)
@@ -50,21 +51,24 @@ class Watch:
                 self.alerts.emit(end, tables[key].name, _OVER[end])
         self.known[begin] = set(found)
 
-    def _tell_held_up(
-        self, tables: Mapping[str, TableView], found: Mapping[str, tuple[AlertKind, str]]
-    ) -> None:
-        known = {kind: self.known.get(kind, set()) for kind in _HELD_UP}
-        for key, (kind, message) in sorted(found.items()):
+    def _tell_held_up(self, tables: Mapping[str, TableView], found: Mapping[str, HeldUp]) -> None:
+        known = {kind: self.known.get(kind, set()) for kind in _HELD_UP.values()}
+        for key, (state, message) in sorted(found.items()):
+            kind = _HELD_UP[state]
             if key not in known[kind]:
                 self.alerts.emit(kind, tables[key].title, message)
         for key in sorted(set().union(*known.values()) - found.keys()):
             if key in tables:
                 said = "what it reads is refreshed again"
                 self.alerts.emit(AlertKind.UPSTREAM_RECOVERED, tables[key].title, said)
-        self.known |= {kind: {k for k, f in found.items() if f[0] is kind} for kind in _HELD_UP}
+        for state, kind in _HELD_UP.items():
+            self.known[kind] = {key for key, because in found.items() if because[0] is state}
 
 
-_HELD_UP = (AlertKind.UPSTREAM_SUSPENDED, AlertKind.UPSTREAM_FAILED)
+_HELD_UP = {
+    TableState.UPSTREAM_SUSPENDED: AlertKind.UPSTREAM_SUSPENDED,
+    TableState.UPSTREAM_FAILED: AlertKind.UPSTREAM_FAILED,
+}
 _OVER = {
     AlertKind.FRESH: "is within its target lag again",
     AlertKind.LAG_REACHABLE: "can keep its target lag again",
@@ -84,26 +88,6 @@ def _stale(
             said = f"is {duration(lag)} behind, its target is {duration(aim.target)}"
             found[key] = (said, {"lag_seconds": lag, "target_seconds": aim.target})
     return found
-
-
-def _held_up(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[AlertKind, str]]:
-    """Tables that stand still because one above them does; they keep serving what they hold."""
-    found: dict[str, tuple[AlertKind, str]] = {}
-    stuck = {key for key, t in tables.items() if t.errors or t.state is TableState.SUSPENDED}
-    units = {plan.graph.unit_of[key] for key in stuck}
-    for unit in plan.graph.units if stuck else ():
-        above = sorted(k for u in plan.graph.above[unit] & units for k in u.members if k in stuck)
-        for key in unit.members if above else ():
-            found[key] = _why_held_up([tables[k] for k in above])
-    return found
-
-
-def _why_held_up(above: Sequence[TableView]) -> tuple[AlertKind, str]:
-    suspended = [table for table in above if table.state is TableState.SUSPENDED]
-    if suspended:
-        said = f"{suspended[0].title}, which it is computed from, is suspended"
-        return AlertKind.UPSTREAM_SUSPENDED, said
-    return AlertKind.UPSTREAM_FAILED, f"{above[0].title}, which it is computed from, failed"
 
 
 def _missed(
