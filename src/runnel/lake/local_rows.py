@@ -1,7 +1,8 @@
 """A few rows fetched to the driver and given back to Spark as a relation known when planning.
 
 Reading such a relation, or sending it to every task, takes no job, and an empty one takes whatever
-is joined with it out of the plan. Only for what is known to be little: the driver holds all of it.
+is joined with it out of the plan. Only for what is known to be little: the driver holds all of it,
+whatever the size of the tables.
 """
 
 from __future__ import annotations
@@ -13,12 +14,19 @@ from pyspark.sql import DataFrame
 
 from runnel.model.columns import Column
 
-FEW = 10_000
+_FEW = 10_000
+# Of files, which are compressed: several times as much in memory.
+_MOST_BYTES = 8 * 2**20
 # What comes back from Arrow exactly as it was.
 _PLAIN = re.compile(
     r"boolean|tinyint|smallint|int|bigint|float|double|string|date|timestamp|timestamp_ntz"
     r"|decimal\(\d+,\d+\)"
 )
+
+
+def few(row_bytes: int) -> int:
+    """How many rows are few, of so many bytes each in files."""
+    return min(_FEW, _MOST_BYTES // max(1, row_bytes))
 
 
 def can_be_fetched(columns: Iterable[Column]) -> bool:

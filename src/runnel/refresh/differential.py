@@ -15,11 +15,11 @@ from threading import RLock
 from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.lake.frames import DataFrame
 from runnel.lake.local_changes import netted_change
-from runnel.lake.local_rows import FEW, can_be_fetched, fetched
+from runnel.lake.local_rows import can_be_fetched, fetched, few
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.rounds import run_rounds
-from runnel.refresh.windows import total_rows
+from runnel.refresh.windows import row_bytes, total_rows
 
 # Reading so many rows twice, or sending them to every task, costs less than a job.
 _SMALL = 100_000
@@ -60,7 +60,7 @@ class ProgramRun:
         if step.nets is None:
             return False
         window = self.plan.windows[step.nets.source]
-        if window.source.kind == "stream" or window.old is None or window.rows > FEW:
+        if window.source.kind == "stream" or window.old is None or window.rows > self._few:
             return False
         log = self.bound.workspace.log(window.source.location or "")
         versions = (window.old.version, window.new.version)
@@ -96,13 +96,13 @@ class ProgramRun:
     def _keep(self, step: Step, sql: str, most: int | None) -> None:
         """Compute a step's rows once, and know how many there are."""
         frame = self.bound.spark.sql(sql)
-        if _is_few(step, most):
+        if self._is_few(step, most):
             self._fetch(step, frame)
             return
         self.bound.keep(frame)
         rows = frame.count()
         self.counts[f"step:{step.name}"] = rows
-        if _is_few(step, rows):
+        if self._is_few(step, rows):
             self._fetch(step, frame)
         else:
             self.bound.view(f"step:{step.name}", frame)
@@ -119,7 +119,16 @@ class ProgramRun:
     def _is_worth_fetching(self, step: Step, most: int | None) -> bool:
         """Not where rows that were fetched are only filtered: Spark does that when it plans."""
         is_row_wise = step.reads == step.bounds and len(step.reads) == 1
-        return _is_few(step, most) and not (is_row_wise and step.reads[0] in self._fetched)
+        return self._is_few(step, most) and not (is_row_wise and step.reads[0] in self._fetched)
+
+    def _is_few(self, step: Step, rows: int | None) -> bool:
+        """Whether so few rows come that the driver takes them: all that read them need no job."""
+        return rows is not None and rows <= self._few and can_be_fetched(step.columns)
+
+    @cached_property
+    def _few(self) -> int:
+        windows = self.plan.windows.values()
+        return few(sum(row_bytes(self.bound.workspace, w.source) for w in windows))
 
     def _is_left_out(self, step: Step) -> bool:
         return step.only_if is not None and self._rows(step.only_if) == 0
@@ -245,11 +254,6 @@ class ProgramRun:
         else:
             window = self.plan.windows[key]
             bind_new(self.bound, window.source, window.new)
-
-
-def _is_few(step: Step, rows: int | None) -> bool:
-    """Whether so few rows come that the driver takes them: all that read them need no job."""
-    return rows is not None and rows <= FEW and can_be_fetched(step.columns)
 
 
 @contextmanager

@@ -77,6 +77,18 @@ def total_rows(workspace: Workspace, source: Source, pin: Pin) -> int:
     return sum(f.rows if f.rows is not None else f.size // 32 for f in snapshot.files)
 
 
+def row_bytes(workspace: Workspace, source: Source) -> int:
+    """How many bytes a row of a source takes in its files, on average."""
+    if source.kind == "stream":
+        table = workspace.upstream(source)
+        log = workspace.trace(table).log if table else None
+    else:
+        log = workspace.log(source.location or "")
+    files = log.snapshot(log.latest_version()).files if log else ()
+    rows = sum(file.rows or 0 for file in files)
+    return sum(file.size for file in files) // max(1, rows)
+
+
 def problems(windows: Mapping[str, Window]) -> str | None:
     """Why the windows cannot be bridged differentially, if they cannot."""
     for window in windows.values():
