@@ -14,7 +14,7 @@ from kit.faults import Plant
 from kit.generate.cases import Tally, case, check
 from kit.generate.dice import Seeded
 
-_TRIES = 400
+_TRIES = 4_000
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from kit.duck import Moment, Table
 from kit.generate.cases import Case, Tally, is_too_large
 from kit.lake_backend import arrow_rows
 from runnel.compile.pipeline import CompiledQuery, compile_query
-from runnel.compile.program import Program, weight_of
+from runnel.compile.program import Program, Step, weight_of
 from runnel.errors import NotDifferentiable
 from runnel.lake.typing import SparkTyper
 from runnel.model.settings import Settings
@@ -32,13 +32,23 @@ _LARGEST = 8_000
 
 
 class _Run(ProgramRun):
-    """Every second source is taken for a large one, and the state in every second query."""
+    """Every second source is taken for a large one, and the state in every second query.
+
+    Changes are no files here. In every third query no step is small enough to be fetched.
+    """
 
     def source_rows(self, key: str) -> int:
         return 0 if key[-1] in "02468" else 10**9
 
     def state_rows(self) -> int:
         return 0 if len(self.program.steps) % 2 else 10**9
+
+    def _is_netted_here(self, step: Step) -> bool:
+        return False
+
+    @property
+    def _few(self) -> int:
+        return 10_000 if len(self.program.steps) % 3 else -1
 
 
 class SparkQuery:

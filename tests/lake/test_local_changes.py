@@ -37,6 +37,15 @@ def test_types_whose_equality_is_another_are_left_to_spark(
     assert netted(local[0]) == {(5,): 1}
 
 
+def test_days_before_the_gregorian_calendar_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = made(spark, tmp_path / "t", "a DATE", "(DATE'1582-10-15'), (NULL)", "(DATE'1582-10-04')")
+    columns = [Column("x", "date")]
+    assert netted_change(spark, log, (0, 1), ["a"], columns) is not None
+    assert netted_change(spark, log, (0, 2), ["a"], columns) is None
+
+
 def test_a_column_that_files_lack_or_hold_otherwise(spark: SparkSession, tmp_path: Path) -> None:
     log = made(spark, tmp_path / "t", "a INT", "(1)")
     spark.sql(f"ALTER TABLE delta.`{log.path}` ADD COLUMN b INT")

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit.bags import bag
-from runnel.lake.local_rows import can_be_fetched, fetched
+from runnel.lake.local_rows import can_be_fetched, fetched, measure
 from runnel.lake.session import worker_session
 from runnel.model.columns import Column
 
@@ -50,6 +50,16 @@ def test_no_rows_are_known_to_be_none(spark: SparkSession) -> None:
         assert joined.collect() == []
     finally:
         session.catalog.dropTempView("runnel_none")
+
+
+def test_rows_and_the_length_of_their_texts_are_measured(spark: SparkSession) -> None:
+    session = worker_session(spark, {}, adaptive=False)
+    columns = (Column("id", "bigint"), Column("s", "string"))
+    for length, is_short in ((10, True), (900_000, False)):
+        text = f"CASE WHEN id > 0 THEN repeat('ü', {length}) END AS s"
+        frame = session.sql(f"SELECT id, {text}, 1L AS __w FROM range(7)")
+        assert measure(frame, columns) == (7, is_short)
+    assert measure(session.sql("SELECT id FROM range(7) WHERE id > 9"), columns[:1]) == (0, True)
 
 
 def test_what_arrow_may_change_is_not_fetched() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,8 @@ _TYPES = {
 }  # fmt: skip
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _WEIGHT = "__w"
+# Days of the Julian calendar: how a file means them, Spark reads from its footer.
+_FIRST_DAY = date(1582, 10, 15)
 
 
 def netted_change(
@@ -79,7 +82,10 @@ def _part(
             table.schema.field(name).type, field.type
         ):
             return None
-        found.append(table[name].cast(field.type))
+        values = table[name].cast(field.type)
+        if field.type == pa.date32() and pc.any(pc.less(values, _FIRST_DAY)).as_py():
+            return None
+        found.append(values)
     return pa.table([*found, weights], schema=schema)
 
 

@@ -29,6 +29,15 @@ def few(row_bytes: int) -> int:
     return min(_FEW, _MOST_BYTES // max(1, row_bytes))
 
 
+def measure(frame: DataFrame, columns: Iterable[Column]) -> tuple[int, bool]:
+    """How many rows a frame has, and whether their texts are short enough for the driver."""
+    lengths = [f"octet_length({column.name})" for column in columns if column.type == "string"]
+    total = " + ".join(f"coalesce({length}, 0)" for length in lengths) or "0"
+    row = frame.selectExpr("count(*)", f"coalesce(sum(CAST({total} AS BIGINT)), 0)").first()
+    assert row is not None
+    return int(row[0]), int(row[1]) <= _MOST_BYTES
+
+
 def can_be_fetched(columns: Iterable[Column]) -> bool:
     return all(_PLAIN.fullmatch(column.type) for column in columns)
 

@@ -15,7 +15,7 @@ from threading import RLock
 from runnel.compile.program import TOKEN, Keep, Program, Step
 from runnel.lake.frames import DataFrame
 from runnel.lake.local_changes import netted_change
-from runnel.lake.local_rows import can_be_fetched, fetched, few
+from runnel.lake.local_rows import can_be_fetched, fetched, few, measure
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.rounds import run_rounds
@@ -100,9 +100,9 @@ class ProgramRun:
             self._fetch(step, frame)
             return
         self.bound.keep(frame)
-        rows = frame.count()
+        rows, is_short = measure(frame, step.columns)
         self.counts[f"step:{step.name}"] = rows
-        if self._is_few(step, rows):
+        if is_short and self._is_few(step, rows):
             self._fetch(step, frame)
         else:
             self.bound.view(f"step:{step.name}", frame)
