@@ -81,7 +81,9 @@ def test_costs_are_those_of_successful_work(catalog: Writer, table: StreamTable)
         attempt = catalog.start_attempt(table.id, OWNER)
         catalog.finish_attempt(attempt, outcome, action=action)
         expected.append(attempt)
-    assert [a.id for a in catalog.recent_costs(table.id)] == expected[1::-1]
+    looked = catalog.start_attempt(table.id, OWNER)
+    catalog.finish_attempt(looked, Outcome.OK, action=RefreshAction.NO_DATA, change_rows=5)
+    assert [a.id for a in catalog.recent_costs(table.id)] == [looked, *expected[1::-1]]
 
 
 def test_attempts_of_dead_owners_are_closed(catalog: Writer, table: StreamTable):

@@ -100,10 +100,33 @@ def test_a_first_fill_that_looks_a_little_slower_is_measured_again() -> None:
     total = 1_000_000
     slow = attempt(RefreshAction.FULL, 1.2, model_full(total))
     quick = attempt(RefreshAction.DIFFERENTIAL, 1.0, model_differential(10, total), 10)
-    assert not predict(10, total, [quick, slow]).is_doubtful, "it was just measured"
+    assert predict(10, total, [quick, slow]).doubtful is None, "it was just measured"
     doubtful = predict(10, total, [quick, quick, slow])
-    assert doubtful.is_doubtful
+    assert doubtful.doubtful is RefreshAction.FULL
     assert doubtful.differential < doubtful.full < 1.5 * doubtful.differential
-    assert not predict(10, total, [slow, quick, quick, slow]).is_doubtful, "once is enough"
+    assert predict(10, total, [slow, quick, quick, slow]).doubtful is None, "once is enough"
     far = attempt(RefreshAction.FULL, 3.0, model_full(total))
-    assert not predict(10, total, [quick, quick, far]).is_doubtful, "it is slower in any case"
+    assert predict(10, total, [quick, quick, far]).doubtful is None, "it is slower in any case"
+
+
+def test_a_first_differential_refresh_that_ran_cold_is_measured_again() -> None:
+    total = 1_000_000
+    full = attempt(RefreshAction.FULL, 1.0, model_full(total))
+    cold = attempt(RefreshAction.DIFFERENTIAL, 2.0, model_differential(10, total), 10)
+    assert predict(10, total, [full, cold, full]).doubtful is None, "it was just measured"
+    doubtful = predict(10, total, [full, full, cold, full])
+    assert doubtful.doubtful is RefreshAction.DIFFERENTIAL
+    assert doubtful.full < doubtful.differential
+    again = predict(10, total, [full, full, cold, full, full, cold])
+    assert again.doubtful is None, "once is enough"
+    slow = attempt(RefreshAction.DIFFERENTIAL, 9.0, model_differential(10, total), 10)
+    assert predict(10, total, [full, full, slow]).doubtful is None, "it is slower in any case"
+
+
+def test_a_change_that_came_to_nothing_tells_what_finding_out_costs() -> None:
+    total = 1_000_000
+    full = attempt(RefreshAction.FULL, 1.0, model_full(total))
+    looked = attempt(RefreshAction.NO_DATA, 9.0, model_differential(10, total), 10)
+    prediction = predict(10, total, [looked, full])
+    assert prediction.is_measured
+    assert prediction.full < prediction.differential

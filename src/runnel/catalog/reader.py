@@ -72,17 +72,15 @@ class Reader(Closing):
         return self._attempts(sa.true() if key is None else stream_tables.c.key == key, limit)
 
     def recent_costs(self, table_id: str, limit: int = 20) -> tuple[Attempt, ...]:
-        """The attempts that tell what refreshing costs: those that succeeded and did the work."""
-        return self._attempts(
-            sa.and_(
-                refresh_history.c.table_id == table_id,
-                refresh_history.c.outcome == Outcome.OK.value,
-                refresh_history.c.action.in_(
-                    [RefreshAction.FULL.value, RefreshAction.DIFFERENTIAL.value]
-                ),
-            ),
-            limit,
-        )
+        """The attempts that tell what refreshing costs: those that succeeded and did the work.
+
+        Also a change that turned out not to touch the result: to find that out was the work.
+        """
+        c = refresh_history.c
+        worked = [RefreshAction.FULL.value, RefreshAction.DIFFERENTIAL.value]
+        looked = sa.and_(c.action == RefreshAction.NO_DATA.value, c.change_rows > 0)
+        done = sa.and_(c.table_id == table_id, c.outcome == Outcome.OK.value)
+        return self._attempts(sa.and_(done, sa.or_(c.action.in_(worked), looked)), limit)
 
     def alerts(
         self,

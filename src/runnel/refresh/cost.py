@@ -22,20 +22,22 @@ _WINDOW = 8
 # A single sample of so many refreshes ago is asked for again, where the ways are so near.
 _OLD = 2
 _NEAR = 1.5
+# The first differential refresh compiles its stages and runs them cold.
+_COLD = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """Seconds for either way, and whether both were ever measured for this table.
 
-    `is_doubtful`: FULL was measured once, some refreshes ago, perhaps when Spark had just been
-    started, and is near what DIFFERENTIAL takes.
+    `doubtful` is the dearer way where it was measured once, some refreshes ago, perhaps when Spark
+    had just been started, and may take no longer than the other one.
     """
 
     differential: float
     full: float
     is_measured: bool
-    is_doubtful: bool = False
+    doubtful: RefreshAction | None = None
 
     def to_json(self) -> dict[str, float]:
         return {"differential": round(self.differential, 3), "full": round(self.full, 3)}
@@ -59,8 +61,8 @@ def predict(
     one = known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows))
     other = full * model_full(total_rows, is_compared=is_compared)
     is_measured = measured_f and known.is_measured
-    is_near = one <= other <= _NEAR * one
-    return Prediction(one, other, is_measured, is_measured and is_near and _is_old(attempts))
+    doubtful = _doubtful(one, other, attempts) if is_measured else None
+    return Prediction(one, other, is_measured, doubtful)
 
 
 def model_differential(change_rows: int, total_rows: int) -> float:
@@ -80,9 +82,17 @@ def model_full(total_rows: int, *, is_compared: bool = False) -> float:
     return (_FIXED + total_rows / _ROWS_PER_SECOND_FULL) * (_COMPARED if is_compared else 1.0)
 
 
-def _is_old(attempts: list[Attempt]) -> bool:
-    """Whether the only FULL refresh of these has several after it; the newest comes first."""
-    places = [i for i, a in enumerate(attempts) if a.action is RefreshAction.FULL]
+def _doubtful(one: float, other: float, attempts: list[Attempt]) -> RefreshAction | None:
+    if one <= other <= _NEAR * one and _is_old(RefreshAction.FULL, attempts):
+        return RefreshAction.FULL
+    if other < one <= _COLD * other and _is_old(RefreshAction.DIFFERENTIAL, attempts):
+        return RefreshAction.DIFFERENTIAL
+    return None
+
+
+def _is_old(action: RefreshAction, attempts: list[Attempt]) -> bool:
+    """Whether the only one of these refreshes has several after it; the newest comes first."""
+    places = [i for i, a in enumerate(attempts) if _is_way(a, action)]
     return len(places) == 1 and places[0] >= _OLD
 
 
@@ -128,5 +138,12 @@ def _samples(attempts: list[Attempt], action: RefreshAction) -> list[tuple[float
     return [
         (a.seconds, a.predicted["model"], model_rows(a.change_rows or 0))
         for a in attempts
-        if a.action is action and a.seconds and a.predicted.get("model")
+        if _is_way(a, action) and a.seconds and a.predicted.get("model")
     ][:_RECENT]
+
+
+def _is_way(attempt: Attempt, action: RefreshAction) -> bool:
+    """A differential refresh that came to nothing is called NO_DATA, but took its time."""
+    if attempt.action is RefreshAction.NO_DATA:
+        return action is RefreshAction.DIFFERENTIAL
+    return attempt.action is action

@@ -95,8 +95,8 @@ def _choose(
             RefreshAction.FULL,
             f"{counted}: more than the share of {limit:.0%} (max_change_ratio)",
         )
-    if prediction.is_doubtful:
-        return RefreshAction.FULL, f"{counted}: {costs}, which is measured again"
+    if prediction.doubtful is not None:
+        return prediction.doubtful, f"{counted}: {costs}; measured again, as it was only once"
     if prediction.differential <= prediction.full:
         return RefreshAction.DIFFERENTIAL, f"{counted}: {costs}"
     return RefreshAction.FULL, f"{counted}: {costs}"
