@@ -105,7 +105,8 @@ class ProgramRun:
         if is_short and self._is_few(step, rows):
             self._fetch(step, frame)
         else:
-            self.bound.view(f"step:{step.name}", frame)
+            # Spark leaves out what is joined with nothing, but only if it sees that before it runs.
+            self.bound.view(f"step:{step.name}", frame if rows else frame.where("FALSE"))
 
     def _fetch(self, step: Step, frame: DataFrame) -> None:
         self._local(step, *fetched(frame))

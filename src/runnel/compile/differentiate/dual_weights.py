@@ -55,9 +55,7 @@ class _DualWeights:
         first = self._met_root()
         columns = list(self._columns(root))
         sql = f"SELECT {listed(names_of(columns), _OLD, _NEW)} FROM {step_of(first)}"
-        done = {root}
         for index in others:
-            done.add(index)
             columns += self._columns(index)
             sql = self._pair(sql, index, columns, first)
         netted = f"SELECT {listed(names_of(columns), f'{_NEW} - {_OLD} AS {W}')} FROM ({sql})"
