@@ -28,7 +28,8 @@ def test_the_table_is_the_recorded_run() -> None:
     assert len(measured) == 7
     for found in measured:
         seconds = found["seconds"]
-        cells = [f"{seconds[w]:.2f}" for w in ("DIFFERENTIAL", "FULL", "CTAS", "MERGE")]
+        ways = ("DIFFERENTIAL", "FULL", "CTAS", "MERGE")
+        cells = [f"{seconds[w]:.2f}" if w in seconds else "" for w in ways]
         ratio = f"{seconds['FULL'] / seconds['DIFFERENTIAL']:.1f}x"
         assert f"| {' | '.join([found['query'], *cells, ratio])} |" in _README
 
@@ -37,6 +38,11 @@ def test_the_text_is_the_recorded_run() -> None:
     assert f"over {_RUN['rows']:,} rows" in _README
     assert f"nothing to do took {_RUN['no_data_ms']:.1f} ms" in _README
     assert f"tiny tables {_RUN['tiny']['seconds']:.2f} s" in _README
+    join, aggregate = (
+        f"{r['seconds']['FULL'] / r['seconds']['DIFFERENTIAL']:.1f}x" for r in _LARGE["rounds"]
+    )
+    assert f"{_LARGE['rows']:,} rows and 0.1% changed: join {join}" in _README
+    assert f"aggregate over a join {aggregate}" in _README
 
 
 @pytest.mark.parametrize("run", [_RUN, _LARGE], ids=lambda run: str(run["rows"]))
@@ -45,10 +51,9 @@ def test_every_round_was_verified(run: dict[str, Any]) -> None:
     assert all(found["verified"] for found in run["rounds"])
 
 
-@pytest.mark.parametrize("run", [_RUN, _LARGE], ids=lambda run: str(run["rows"]))
-def test_what_was_asked_for_was_found(run: dict[str, Any]) -> None:
-    found = promises(run)
-    assert len(found) >= len(run["rounds"])
+def test_what_was_asked_for_was_found() -> None:
+    found = promises(_LARGE)
+    assert len(found) == len(_LARGE["rounds"]) == 2
     assert [str(promise) for promise in found if not promise.is_kept] == []
 
 
