@@ -91,7 +91,12 @@ def limits_of(settings: Settings, workers: int | None) -> Limits:
         raise UserError(
             f"{concurrent} workers cannot refresh anything", detail="expected 1 or more"
         )
-    return Limits(concurrent, settings.max_consecutive_errors, settings.scheduler_interval)
+    return Limits(
+        concurrent,
+        settings.max_consecutive_errors,
+        settings.scheduler_interval,
+        settings.max_outage,
+    )
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -91,6 +91,14 @@ class Finished:
     failed: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A refresh that failed before; `is_retryable`: by an outage, not by the query or a source."""
+
+    at: float
+    is_retryable: bool
+
+
 class Book(Protocol):
     """The lake's record, as the scheduler reads and writes it."""
 
@@ -109,6 +117,10 @@ class Book(Protocol):
 
     def quiet(self, snapshot: Snapshot, tables: Iterable[TableView]) -> Collection[str]:
         """Move tables without news to the snapshot; the keys of those that were still there."""
+        ...
+
+    def failures(self, table: TableView) -> Sequence[Failure]:
+        """The table's errors in a row, newest first."""
         ...
 
     def skip(self, table: TableView, reason: str) -> None: ...
