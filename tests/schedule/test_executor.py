@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runnel.catalog import StreamTable
 from runnel.errors import (
     Abandoned,
     Busy,
@@ -21,6 +22,7 @@ from runnel.errors import (
 )
 from runnel.model.refresh import Outcome, RefreshAction
 from runnel.model.results import RefreshResult
+from runnel.refresh.attempt import note_failure
 from runnel.schedule import executor
 from runnel.schedule.executor import LakeExecutor
 from runnel.schedule.lake_book import LakeBook
@@ -181,3 +183,20 @@ def test_a_group_whose_source_cannot_be_read_blames_the_member_that_reads_it(
     event = LakeExecutor(lake.workspace)(start(lake, "a", "b"))
     assert (event.ending, event.failed) == (Ending.FAILED, "default.a")
     assert [a.outcome for a in lake.workspace.catalog.history("default.a")] == [Outcome.FAILED]
+
+
+def test_a_view_that_cannot_be_looked_up_is_one_failure(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking it up has recorded it already."""
+    table = lake.add("a", "1m", "x1", at=T0)
+    error = SystemFault("no session")
+
+    def renew(*arguments: Any) -> dict[str, RunnelError]:
+        return {table.name.key: note_failure(lake.workspace, table, error)}
+
+    monkeypatch.setattr(executor, "renew_views", renew)
+    monkeypatch.setattr(StreamTable, "views", property(lambda table: ("v",)))
+    event = LakeExecutor(lake.workspace)(start(lake, "a"))
+    assert (event.ending, event.failed) == (Ending.FAILED, "default.a")
+    assert len(lake.workspace.catalog.history("default.a")) == 1

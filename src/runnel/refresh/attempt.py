@@ -10,7 +10,7 @@ from time import perf_counter
 
 from runnel.catalog import Source, StreamTable, set_grouped
 from runnel.catalog.records import FORGIVEN, AttemptFields, TableFields
-from runnel.errors import Abandoned, Busy, NotFound, RunnelError, SourceError
+from runnel.errors import Abandoned, Busy, NotFound, RunnelError, SourceError, SparkEnded
 from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.alerts import AlertKind
@@ -271,7 +271,8 @@ def fail(
         workspace.catalog.finish_attempt(attempt, states.Outcome.INTERRUPTED, seconds=seconds)
         return Abandoned(f"the refresh of {table.name} was given up: the process ends")
     told = translate(error)
-    if isinstance(told, Busy):
+    told = workspace.end_of_spark() or told
+    if isinstance(told, Busy | SparkEnded):
         workspace.catalog.finish_attempt(
             attempt, states.Outcome.INTERRUPTED, error=str(told), seconds=seconds
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
-from runnel.errors import ErrorClass
+from runnel.errors import ErrorClass, RunnelError
 from runnel.model.frontier import Pin
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
@@ -68,7 +68,8 @@ class Start:
 class Ending(StrEnum):
     """How a refresh of a unit ended.
 
-    BUSY: someone else is at it. OVERTAKEN: it has moved on, or changed, since the pass began.
+    BUSY: someone else is at it. OVERTAKEN: it has moved on, or changed, since the pass began. LOST:
+    this process has lost what it needs for any refresh.
     """
 
     DONE = "done"
@@ -76,11 +77,15 @@ class Ending(StrEnum):
     BUSY = "busy"
     OVERTAKEN = "overtaken"
     ABANDONED = "abandoned"
+    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a start: what was done, or whose fault it is that it was not."""
+    """The end of a start: what was done, or whose fault it is that it was not.
+
+    `fault` is what was lost, if that is how it ended.
+    """
 
     start: Start
     ending: Ending
@@ -89,6 +94,7 @@ class Finished:
     error_class: ErrorClass | None = None
     is_retryable: bool = False
     failed: str | None = None
+    fault: RunnelError | None = None
 
 
 @dataclass(frozen=True, slots=True)
