@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -12,7 +11,7 @@ import pytest
 
 from runnel.catalog import StreamTable
 from runnel.cli.listing import listed
-from runnel.errors import ErrorClass, QueryFailed, RunnelError, SystemFault
+from runnel.errors import ErrorClass, RunnelError, SystemFault
 from runnel.model.alerts import AlertKind
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from runnel.refresh.attempt import fail
@@ -225,35 +224,14 @@ def test_resume_forgets_how_long_it_lasted(lake: FakeLake) -> None:
     assert lake.stored(table).state is TableState.ACTIVE
 
 
-def test_what_went_well_in_between_ends_a_row_of_failures(lake: FakeLake) -> None:
-    table = lake.add("a", "1m", "x1", at=T0)
-    catalog, owner = lake.workspace.catalog, lake.workspace.leases.owner
-
-    def attempt(at: float, error: RunnelError | None) -> None:
-        number = catalog.start_attempt(table.id, owner, started_at=instant(T0 + at))
-        if error is None:
-            catalog.finish_attempt(number, Outcome.OK, action=RefreshAction.NO_DATA)
-        else:
-            fail(lake.workspace, lake.stored(table), number, error, 0.0)
-
-    for at, error in ((1, DISK_FULL), (2, None), (3, QueryFailed("no")), (4, DISK_FULL)):
-        attempt(at, error)
-    catalog.record_skip(table.id, owner, "left out")
-    catalog.finish_attempt(catalog.start_attempt(table.id, owner), Outcome.INTERRUPTED)
-    found = [(f.at - instant(T0), f.code) for f in catalog.failures(table.id, 10)]
-    assert found == [
-        (timedelta(seconds=4), "SYSTEM_FAULT"),
-        (timedelta(seconds=3), "QUERY_FAILED"),
-    ]
-    assert len(catalog.failures(table.id, 1)) == 1
-
-
 def test_a_source_that_can_be_read_again_without_news_ends_it_too(lake: FakeLake) -> None:
     table = lake.add("a", "1m", "x1", at=T0)
     lake.base("x1").is_broken = True
     one_try(lake, scheduler(lake), table, T0 + 24, DISK_FULL)
     lake.base("x1").is_broken = False
-    assert scheduler(lake).decide(T0 + 48) == []
+    machine = scheduler(lake)
+    assert machine.decide(T0 + 48) == []
+    assert machine.tables["default.a"].errors == 0
     after = lake.stored(table)
     assert lake.at("a") == T0 + 48
     assert (after.consecutive_errors, after.last_error, after.retry_at) == (0, None, None)

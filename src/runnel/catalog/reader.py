@@ -89,7 +89,8 @@ class Reader(Closing):
         One that was left out went neither well nor wrong.
         """
         c = refresh_history.c
-        went_well = sa.and_(c.outcome == Outcome.OK.value, c.action != RefreshAction.SKIP.value)
+        is_left_out = c.action.is_not_distinct_from(RefreshAction.SKIP.value)
+        went_well = sa.and_(c.outcome == Outcome.OK.value, sa.not_(is_left_out))
         last = sa.select(sa.func.max(c.id)).where(c.table_id == table_id, went_well)
         query = (
             sa.select(c.started_at, c.error_code)

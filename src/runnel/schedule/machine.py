@@ -242,7 +242,9 @@ class Machine:
         of_pass.done.add(unit)
         for key in unit.members:
             timestamp = of_pass.snapshot.timestamp
-            self.tables[key] = replace(self.tables[key], timestamp=timestamp)
+            self.tables[key] = replace(
+                self.tables[key], timestamp=timestamp, errors=0, retry_at=None
+            )
 
     def _is_quiet(self, unit: Unit, of_pass: Pass) -> bool:
         return all(self._has_no_news(self.tables[k], of_pass.snapshot) for k in unit.members)
