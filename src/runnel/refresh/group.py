@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from runnel.catalog import Advance, Lease, StreamTable, advance_together, set_grouped
+from runnel.errors import RunnelError
 from runnel.model import refresh as states
 from runnel.model.failpoints import reach
+from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import (
@@ -25,7 +27,9 @@ from runnel.refresh.attempt import (
     fields_of,
     is_unmoved,
     lease_of,
+    note_failure,
     progress,
+    reads_older,
     result_of,
     skipped,
     tell,
@@ -151,7 +155,10 @@ def _no_data(
     start = perf_counter()
     moves = []
     for table in (current(workspace, table_id) for table_id in table_ids):
-        frontier = pins.frontier(table.sources)
+        try:
+            frontier = pins.frontier(table.sources)
+        except RunnelError as error:
+            raise note_failure(workspace, table, error) from error
         if not (table.grouped and is_unmoved(workspace, table, frontier)):
             pins.forget(current(workspace, table_id).name.key for table_id in table_ids)
             return None
@@ -165,11 +172,15 @@ def _no_data(
 
 def _obstacle(tables: Sequence[StreamTable], pins: Pins) -> str | None:
     """Why the group as a whole cannot be refreshed now."""
+    inside = {table.name.key for table in tables}
     for table in tables:
         if table.state is TableState.SUSPENDED:
             return f"{table.name}, which it advances together with, is suspended"
         if table.frontier and table.frontier.data_timestamp >= pins.data_timestamp:
             return f"{table.name} is already at a newer data timestamp"
+        outside = [source for source in table.sources if source.key not in inside]
+        if reads_older(table, Frontier(pins.check(outside), pins.data_timestamp)):
+            return f"{table.name} has already read newer versions of its sources"
     return None
 
 
