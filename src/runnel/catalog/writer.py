@@ -254,8 +254,10 @@ class Writer(Reader):
         query = query.where(c.action == RefreshAction.NO_DATA.value)
         return {row["table_id"]: row["id"] for row in self._rows(query)}
 
-    def record_skip(self, table_id: str, owner: Owner | str, reason: str) -> None:
-        """Note a refresh that was left out."""
+    def record_skip(
+        self, table_id: str, owner: Owner | str, reason: str, *, once: bool = False
+    ) -> None:
+        """Note a refresh that was left out; `once`: not again right after the same."""
         now = datetime.now(UTC)
         row = {
             "table_id": table_id, "owner": str(owner), "started_at": now, "finished_at": now,
@@ -264,6 +266,8 @@ class Writer(Reader):
         }  # fmt: skip
         try:
             with writing(self.engine) as connection:
+                if once and _last_told(connection, table_id) == (row["action"], reason):
+                    return
                 connection.execute(refresh_history.insert(), row)
                 _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
         except IntegrityError as error:
@@ -484,6 +488,14 @@ def _readers_outside(connection: sa.Connection, ids: list[str]) -> list[str]:
         .order_by(stream_tables.c.key)
     )
     return [str(TableName(schema, name)) for schema, name in connection.execute(query)]
+
+
+def _last_told(connection: sa.Connection, table_id: str) -> tuple[str | None, str | None]:
+    """The action of a table's newest attempt, and its reason."""
+    c = refresh_history.c
+    query = sa.select(c.action, c.reason).where(c.table_id == table_id)
+    found = connection.execute(query.order_by(c.id.desc()).limit(1)).first()
+    return (None, None) if found is None else (found.action, found.reason)
 
 
 def _prune(connection: sa.Connection, table: sa.Table, table_id: str, keep: int) -> None:
