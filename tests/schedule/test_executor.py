@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runnel.catalog import StreamTable
 from runnel.errors import (
     Abandoned,
     Busy,
@@ -21,6 +23,7 @@ from runnel.errors import (
 )
 from runnel.model.refresh import RefreshAction
 from runnel.model.results import RefreshResult
+from runnel.refresh.attempt import note_failure
 from runnel.schedule import executor
 from runnel.schedule.executor import LakeExecutor
 from runnel.schedule.lake_book import LakeBook
@@ -147,3 +150,48 @@ def test_a_unit_of_several_tables_is_handed_over_as_a_whole(lake: FakeLake) -> N
 
     event = LakeExecutor(lake.workspace, together)(start(lake, "a", "b"))
     assert (event.ending, seen) == (Ending.DONE, [["a", "b"]])
+
+
+def redefining(
+    monkeypatch: pytest.MonkeyPatch, name: str, outcome: RunnelError | str
+) -> list[dict[str, Any]]:
+    """One of the tables turns out to read from another place, or does not fit any more."""
+    asked: list[dict[str, Any]] = []
+
+    def renew(
+        workspace: Any, tables: dict[str, StreamTable], targets: Any, pins: Any, **options: Any
+    ) -> dict[str, RunnelError]:
+        assert options == {"wait": 0.0}, "a worker must not wait for another process"
+        asked.append(dict(tables))
+        table = tables[f"default.{name}"]
+        if isinstance(outcome, RunnelError):
+            return {table.name.key: note_failure(workspace, table, outcome)}
+        sources = tuple(replace(source, location=outcome) for source in table.sources)
+        tables[table.name.key] = replace(table, sources=sources)
+        return {}
+
+    monkeypatch.setattr(executor, "renew_views", renew)
+    return asked
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_what_reads_from_another_place_belongs_to_another_pass(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    for name in names:
+        lake.add(name, "1m", "x1", at=T0)
+    asked = redefining(monkeypatch, names[-1], "w/elsewhere")
+    assert LakeExecutor(lake.workspace)(start(lake, *names)).ending is Ending.OVERTAKEN
+    assert [sorted(tables) for tables in asked] == [[f"default.{name}" for name in names]]
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_a_definition_that_no_longer_fits_fails_once(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    for name in names:
+        lake.add(name, "1m", "x1", at=T0)
+    redefining(monkeypatch, names[-1], SourceError("it no longer fits"))
+    event = LakeExecutor(lake.workspace)(start(lake, *names))
+    assert (event.ending, event.failed) == (Ending.FAILED, f"default.{names[-1]}")
+    assert len(lake.workspace.catalog.history()) == 1

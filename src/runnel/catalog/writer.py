@@ -58,6 +58,10 @@ _NOT_DEFINITION = frozenset(
 )
 
 
+# What comes of compiling a query again.
+_OF_QUERY = ("query", "layout", "not_differential", "resolution", "options", "reinitialize")
+
+
 class Writer(Reader):
     """Reads and changes the catalog; safe to share between threads.
 
@@ -92,6 +96,16 @@ class Writer(Reader):
                 _insert_sources(connection, table)
         except IntegrityError as error:
             raise _name_taken(table.name) from error
+        self._copy(table.id)
+
+    def renew_definition(self, table: StreamTable) -> None:
+        """Replace what a table's query came to; how far it has come is left alone."""
+        row = table_to_row(table)
+        with self.changing() as connection:
+            _require_sources(connection, table.sources)
+            _update(connection, table.id, {name: row[name] for name in _OF_QUERY})
+            connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
+            _insert_sources(connection, table)
         self._copy(table.id)
 
     def replace_tables(self, gone: Sequence[str], tables: Sequence[StreamTable]) -> None:
@@ -444,6 +458,8 @@ def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
     row = {name: getattr(value, "value", value) for name, value in fields.items()}
     if "schedule" in row:
         row |= schedule_to_row(row.pop("schedule"))
+    if row.get("resolution") is not None:
+        row["resolution"] = row["resolution"].to_json()
     if not _NOT_DEFINITION.issuperset(fields):
         row.setdefault("altered_at", datetime.now(UTC))
     return row
