@@ -60,6 +60,9 @@ def test_alter_changes_what_it_says_and_nothing_else(lake: Lake, tmp_path: Path)
     lake.sql("ALTER STREAM TABLE sales SUSPEND")
     source.append((4, 12, "2.00"))
     assert lake.refresh("sales").action == "SKIP"
+    assert lake.refresh("sales").action == "SKIP"
+    entries = [(entry.action, entry.reason) for entry in lake.history("sales")]
+    assert entries == [("SKIP", "the table is suspended"), ("FULL", "first fill")]
     lake.sql("ALTER STREAM TABLE sales RESUME")
     check(lake, "sales", "DIFFERENTIAL")
     lake.sql(
@@ -69,6 +72,29 @@ def test_alter_changes_what_it_says_and_nothing_else(lake: Lake, tmp_path: Path)
     assert lake.sql("SELECT * FROM sales").columns == ["cust", "top"]
     source.append((5, 12, "9.00"))
     check(lake, "sales", "DIFFERENTIAL")
+
+
+def test_a_new_table_takes_what_is_fresh_enough(lake: Lake, tmp_path: Path) -> None:
+    """Created, replaced, altered or made together with others: nothing above it is refreshed."""
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES)
+    lake.create_stream_table("ids", "SELECT id, cust FROM orders")
+    source.append((4, 12, "2.00"))
+    query = (
+        "SELECT i.id, s.n, o.amount FROM ids i JOIN sales s USING (cust) JOIN orders o USING (id)"
+    )
+    lake.create_stream_table("a", query, schedule="1h")
+    lake.create_stream_table("a", query + " WHERE s.n > 0", schedule="1h", or_replace=True)
+    lake.sql(f"ALTER STREAM TABLE a AS {query} WHERE s.n > 1")
+    lake.create_stream_tables({"b": query, "c": "SELECT id FROM b"}, schedule="cron 0 0 29 2 *")
+    for name in ("sales", "ids"):
+        assert [entry.action for entry in lake.history(name)] == ["FULL"]
+    for name in ("a", "b", "c"):
+        assert lake.verify(name).ok
+        assert lake.status(name).data_timestamp == lake.status("sales").data_timestamp
+    assert lake.table("b").count() == 3, "the order that they have not seen is not read either"
+    assert lake.refresh("a").action in ("DIFFERENTIAL", "FULL")
+    assert lake.verify("a").ok
 
 
 def test_consumers_of_a_changed_query_start_over(lake: Lake, tmp_path: Path) -> None:

@@ -118,6 +118,13 @@ def register_location(spark: SparkSession, name: TableName, location: str) -> No
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{escaped}'")
 
 
+def forget_location(spark: SparkSession, name: TableName, location: str) -> None:
+    """Give up a name for a Delta table that lies elsewhere; the table itself stays."""
+    info = describe(spark, name)
+    if info.kind is TableKind.DELTA and info.location == location:
+        spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
+
+
 def retract_view(spark: SparkSession, name: TableName) -> None:
     """Drop a view, when it is there."""
     try:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from runnel.catalog import StreamTable, Writer
+from runnel.catalog import BaseTable, StreamTable, Writer
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
 from runnel.lake.names import (
     TableKind,
     describe,
+    forget_location,
     publish_view,
     register_location,
     remove_folder,
@@ -53,7 +54,7 @@ class SessionKeeper:
         self._lock = threading.RLock()
         self._revision = -1
         self._base: dict[str, TableName] = {}
-        self._external: dict[str, str] = {}
+        self._external: dict[str, BaseTable] = {}
         self._views: dict[str, tuple[TableName, _Shown]] = {}
 
     def open(self) -> SparkSession:
@@ -160,12 +161,15 @@ class SessionKeeper:
 
     def _sync_external(self, spark: SparkSession) -> None:
         known = {b.name.key: b for b in self._catalog.base_tables()}
-        for key in self._external.keys() - known.keys():
-            self._external.pop(key)
+        for base in [b for key, b in self._external.items() if known.get(key) != b]:
+            self._external.pop(base.name.key)
+            # A session of the user's own may know it by that name for reasons of its own.
+            if self._given is None:
+                forget_location(spark, base.name, base.location)
         for key, base in known.items():
-            if self._external.get(key) != base.location:
+            if key not in self._external:
                 register_location(spark, base.name, base.location)
-                self._external[key] = base.location
+                self._external[key] = base
 
     def _refuse_stream_table(self, verb: str, target: TableName) -> None:
         if self._catalog.find(target.key) is None:
@@ -185,7 +189,7 @@ class SessionKeeper:
             inside = info.location.removeprefix("file:").startswith(str(self._folder / "warehouse"))
             if not inside:
                 self._catalog.register_base_table(target, info.location)
-                self._external[target.key] = info.location
+                self._external[target.key] = BaseTable(target, info.location)
         elif info.kind is TableKind.MISSING and target.key in self._external:
             self._catalog.forget_base_table(target)
             self._external.pop(target.key, None)
