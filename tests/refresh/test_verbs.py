@@ -126,17 +126,6 @@ def test_a_failing_refresh_keeps_the_old_contents(lake: Lake, tmp_path: Path) ->
     check(lake, "inverse", "NO_DATA")
 
 
-def test_a_stream_table_cannot_be_written(lake: Lake, tmp_path: Path) -> None:
-    orders(lake, tmp_path)
-    lake.create_stream_table("sales", SALES)
-    for statement in (
-        "INSERT INTO sales VALUES (1, 2, 3)", "DELETE FROM sales", "DROP TABLE sales", "DROP VIEW sales",
-        "UPDATE sales SET n = 1", "CREATE OR REPLACE VIEW sales AS SELECT 1 AS x",
-    ):  # fmt: skip
-        with pytest.raises(UserError, match="stream table"):
-            lake.sql(statement)
-
-
 def test_what_is_not_differentiable_runs_full_and_says_why(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     query = "SELECT id, LAST_VALUE(id) OVER (ORDER BY cust, id DESC) AS r FROM orders"
