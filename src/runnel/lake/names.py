@@ -118,6 +118,15 @@ def register_location(spark: SparkSession, name: TableName, location: str) -> No
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{escaped}'")
 
 
+def retract_location(spark: SparkSession, name: TableName, location: str) -> None:
+    """Forget a name that still stands for the Delta table of a place elsewhere; its files stay."""
+    info = describe(spark, name)
+    is_there = info.kind is TableKind.DELTA and info.location == location
+    # A table whose files are gone is missing to Spark, although it has the name.
+    if is_there or info.kind is TableKind.MISSING:
+        spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
+
+
 def retract_view(spark: SparkSession, name: TableName) -> None:
     """Drop a view, when it is there."""
     try:
