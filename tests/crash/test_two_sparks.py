@@ -21,7 +21,6 @@ import runnel
 from runnel.errors import RunnelError
 
 conf = {"spark.master": "local[1]", "spark.driver.memory": "1g"}
-conf |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 with runnel.connect(sys.argv[1], spark_conf=conf) as lake:
     for line in sys.stdin:
         try:
