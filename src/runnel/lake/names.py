@@ -120,10 +120,13 @@ def register_location(spark: SparkSession, name: TableName, location: str) -> No
 
 def retract_location(spark: SparkSession, name: TableName, location: str) -> None:
     """Forget a name that still stands for the Delta table of a place elsewhere; its files stay."""
-    info = describe(spark, name)
-    is_there = info.kind is TableKind.DELTA and info.location == location
-    # A table whose files are gone is missing to Spark, although it has the name.
-    if is_there or info.kind is TableKind.MISSING:
+    try:
+        info = describe(spark, name)
+        is_there = info.kind is TableKind.DELTA and info.location == location
+    except SourceError:
+        # The name of files that are gone; other ones cannot be lost with it.
+        is_there = True
+    if is_there:
         spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
 
 
