@@ -10,7 +10,7 @@ from runnel.model.frontier import Pin
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.schedule.units import Unit
-from runnel.schedule.views import TableView
+from runnel.schedule.views import Failure, TableView
 
 Contents = tuple[object, ...]
 
@@ -27,6 +27,7 @@ class SimTable:
     stride: int
     longest: float
     contents: dict[int, Contents] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
     refreshes: int = 0
     reached_at: float = 0.0
     worst_lag: float = 0.0
@@ -97,6 +98,9 @@ class World:
             self.running.pop(key, None)
             self.leases.pop(key, None)
 
+    def fail(self, key: str, is_retryable: bool) -> None:
+        self.tables[key].failures.insert(0, Failure(self.now, is_retryable))
+
     def commit(self, unit: Unit, snapshot: SimSnapshot) -> tuple[RefreshResult, ...] | None:
         """Bring a unit to a snapshot, all members or none; None when it has moved on already."""
         if any(self._is_ahead(self.tables[k].view, snapshot) for k in unit.members):
@@ -142,6 +146,7 @@ class World:
             view, timestamp=snapshot.timestamp, pins=pins, epoch=epoch, errors=0, retry_at=None,
             state=TableState.ACTIVE, is_restless=False,
         )  # fmt: skip
+        table.failures.clear()
         table.refreshes += 1
         table.reached_at = self.now
         snapshot.epochs[key] = (view.incarnation, epoch)
@@ -184,6 +189,9 @@ class SimBook:
         if table.contents[table.view.epoch] != self.world.oracle(key, snapshot.pins):
             raise Broken(f"{key} had news, and was not refreshed")
         self.world._move(key, snapshot, dict(table.view.pins), table.view.epoch)
+
+    def failures(self, table: TableView) -> list[Failure]:
+        return self.world.tables[table.key].failures[: table.errors]
 
     def skip(self, table: TableView, reason: str) -> None:
         self.world.say(f"{table.key} skipped")
