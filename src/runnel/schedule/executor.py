@@ -116,6 +116,7 @@ class LakeExecutor:
         """What was redefined may read from other places, which belong to another pass."""
         now = {table.name.key: table for table in tables}
         for key, error in renew_views(self.workspace, now, None, pins, wait=0.0).items():
+            # It has been recorded there.
             raise error if isinstance(error, Busy) else _Failed(key, error)
         if any(_places(now[table.name.key]) != _places(table) for table in tables):
             raise _Overtaken
