@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from runnel.errors import ErrorClass
 from runnel.model.refresh import TableState
 from runnel.schedule.units import Policy, Unit
 from schedule.by_hand import T0, ByHand, table
@@ -212,6 +213,23 @@ def test_a_group_with_the_policy_slowest_waits_for_its_last_member() -> None:
     lake.write("x")
     assert lake.run_all(T0 + MINUTE) == []
     assert lake.run_all(T0 + 96) == ["b+c"]
+
+
+def test_a_slowest_group_with_a_cron_line_says_when_it_is_due_next() -> None:
+    group = Unit(("b", "c"), Policy.SLOWEST)
+    lake = ByHand(table("b", "1m", "x"), table("c", "cron 0 * * * *", "x"), units=(group,))
+    hour = 3600.0 - T0 % 3600
+    lake.run_all(T0 + hour)
+    for seconds in (1, 30, 1000, 3599):
+        now = T0 + hour + seconds
+        assert lake.machine.next_due(group, now) == lake.machine.next_wake(now) == T0 + hour + 3600
+    lake.tick(T0 + hour + 3600)
+    lake.write("x")
+    lake.tick(T0 + hour + 3700)
+    assert lake.running == {}
+    lake.tick(T0 + hour + 7200)
+    lake.fail("b+c", T0 + hour + 7201, ErrorClass.USER)
+    assert lake.view("b").retry_at == T0 + hour + 10800, "not with the next minute"
 
 
 def test_cron_members_of_a_group_keep_their_own_schedule() -> None:

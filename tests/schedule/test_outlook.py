@@ -101,6 +101,15 @@ def test_a_group_by_its_slowest_member_misses_the_target_of_the_others(tmp_path:
     lake.workspace.catalog.close()
 
 
+def test_a_group_by_its_slowest_member_is_due_with_its_cron_line(tmp_path: Path) -> None:
+    lake = FakeLake(tmp_path, diamond_schedule_policy="slowest")
+    add_diamond(lake, "1m", "cron 0 * * * *", None)
+    hour = T0 + 3600 - T0 % 3600
+    lake.base("x1").version = 2
+    assert {status(lake)[name].next_due for name in ("sums", "both")} == {instant(hour)}
+    lake.workspace.catalog.close()
+
+
 def test_a_group_by_its_fastest_member_holds_nobody_below_it_back(lake: FakeLake) -> None:
     """That another member has a longer schedule makes the group no slower."""
     lake.add("sums", "1m", "x1", at=T0)

@@ -49,20 +49,25 @@ class Rhythm:
         chosen = max if self.policy is Policy.FASTEST else min
         return chosen(found) if found else -inf
 
-    def next(self, now: float) -> float:
-        """The first due instant after now."""
-        found = [_fires(cron, now) for cron in self.crons]
+    def next(self, reached: float) -> float:
+        """When a unit that has come this far is due again: the first instant at which `last` is
+        later than that.
+        """
+        found = [_fires(cron, reached) for cron in self.crons]
         if self.period is not None:
-            followed = [_fires(cron, now) for cron in self.follows]
-            found.append(min(followed) if followed else aligned(now, self.period) + self.period)
-        return min(found) if found else inf
+            followed = [_fires(cron, reached) for cron in self.follows]
+            following = aligned(reached, self.period) + self.period
+            found.append(min(followed) if followed else following)
+        chosen = min if self.policy is Policy.FASTEST else max
+        return chosen(found) if found else inf
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
     """What a table is to keep: its own target, or the one that its consumers hand up.
 
-    `raised_by` is the table above that makes its period longer than its target asks for.
+    `raised_by` is the table above that makes its period longer than its target asks for,
+    `wanted_by` the table whose schedule was handed up.
     """
 
     target: float | None = None
@@ -186,26 +191,43 @@ def _beat(
 
 
 def _needs_up(tables: Mapping[str, TableView], graph: Condensed, aims: dict[str, Aim]) -> None:
-    """A DOWNSTREAM table has the target of the consumer that needs it most often."""
-    readers: dict[str, list[str]] = {key: [] for key in tables}
-    for key in sorted(tables):
-        for source in tables[key].reads:
-            if source in readers and source != key:
-                readers[source].append(key)
+    """A DOWNSTREAM table has the target of the table below, or beside it, that needs it most often.
+
+    Who has no schedule hands on what is needed of it: it comes along when a consumer is due.
+    """
+    needs: dict[Unit, Aim] = {}
+    below = _readers(graph)
     for unit in reversed(graph.in_order(graph.units)):
+        timed = [key for key in unit.members if aims[key].target is not None or aims[key].cron]
+        wanted = [_wanted(aims[key], tables[key].name) for key in timed]
+        if len(timed) < len(unit.members):
+            wanted += [needs[reader] for reader in below[unit] if reader in needs]
+        if not wanted:
+            continue
+        needs[unit] = min(wanted, key=_hurry)
         for key in unit.members:
             schedule = tables[key].schedule
             if schedule is not None and schedule.is_downstream:
-                aims[key] = _need(readers[key], tables, aims)
+                aims[key] = needs[unit]
 
 
-def _need(readers: list[str], tables: Mapping[str, TableView], aims: Mapping[str, Aim]) -> Aim:
-    timed = [r for r in readers if aims[r].target is not None]
-    if timed:
-        first = min(timed, key=lambda r: (aims[r].period or inf, r))
-        return Aim(aims[first].target, aims[first].period, wanted_by=tables[first].name)
-    crons = [r for r in readers if aims[r].cron is not None]
-    return Aim(cron=aims[crons[0]].cron, wanted_by=tables[crons[0]].name) if crons else Aim()
+def _readers(graph: Condensed) -> dict[Unit, list[Unit]]:
+    found: dict[Unit, list[Unit]] = {unit: [] for unit in graph.units}
+    for unit in graph.units:
+        for parent in graph.parents[unit]:
+            found[parent].append(unit)
+    return found
+
+
+def _wanted(aim: Aim, by: str) -> Aim:
+    """What a table's own aim asks of those above it."""
+    return Aim(aim.target, None if aim.cron else aim.period, cron=aim.cron, wanted_by=by)
+
+
+def _hurry(aim: Aim) -> tuple[bool, float, str]:
+    """A target lag comes before a cron line, and the more frequent one first."""
+    gap = _gap(aim.cron) if aim.cron else aim.period or inf
+    return aim.target is None, gap, aim.wanted_by or ""
 
 
 def _rhythm(

@@ -132,14 +132,19 @@ class Machine:
 
     def next_due(self, unit: Unit, now: float) -> float:
         """When a unit is due by its own schedule after now."""
-        return self._due_around(unit, now)[1]
+        last, following = self._due_around(unit, now)
+        rhythm = self.plan.rhythms.get(unit)
+        if rhythm is None or len(unit.members) == 1:
+            return following
+        return rhythm.next(max(last, self._timestamp(unit)))
 
     def _due_around(self, unit: Unit, now: float) -> tuple[float, float]:
         """The due instants before and after now; kept, because cron lines are slow to work out."""
         known = self._dues.get(unit)
         if known is None or not known[0] <= now < known[1]:
             rhythm = self.plan.rhythms.get(unit, Rhythm())
-            known = self._dues[unit] = (rhythm.last(now), rhythm.next(now))
+            last = rhythm.last(now)
+            known = self._dues[unit] = (last, rhythm.next(last))
         return known
 
     def _due(self, now: float) -> list[Unit]:

@@ -90,7 +90,7 @@ class Outlook:
                 continue
             last = rhythm.last(now)
             reached = min(_reached(self.tables[k]) for k in other.members)
-            due = min(due, last if reached < last else rhythm.next(now))
+            due = min(due, last if reached < last else rhythm.next(reached))
         for other in {unit, *self.plan.graph.above[unit]}:
             due = max([due, *(self.tables[k].retry_at or due for k in other.members)])
         return instant(due) if isfinite(due) else None
