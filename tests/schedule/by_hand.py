@@ -27,7 +27,7 @@ def table(name: str, schedule: str | None, *sources: str, seconds: float | None 
         reads=tuple(s for s in sources if s[0] not in "xyz"),
         bases=tuple(s for s in sources if s[0] in "xyz"),
         state=TableState.UNINITIALIZED, incarnation=f"life of {name}", is_restless=True,
-        seconds=seconds,
+        seconds=seconds, since=T0,
     )  # fmt: skip
     return SimTable(view, stride=1, longest=1.0)
 

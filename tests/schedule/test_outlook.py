@@ -87,6 +87,18 @@ def test_the_plan_is_the_schedulers(tmp_path: Path, settings: dict[str, str]) ->
     lake.workspace.catalog.close()
 
 
+def test_status_and_alerts_agree_on_who_is_stale(lake: FakeLake) -> None:
+    hour = T0 - T0 % 3600
+    lake.add("good", "cron 0 * * * *", "x1", at=hour)
+    lake.add("late", "cron 0 * * * *", "x1", at=hour - 7200)
+    lake.add("empty", "1m", "x1", at=T0, frontier=None, altered_at=instant(T0 - 100))
+    lake.add("new", "1m", "x1", at=T0, frontier=None, altered_at=instant(T0))
+    lake.base("x1").version = 2
+    assert {name for name, row in status(lake).items() if row.stale} == {"late", "empty"}
+    told = {name for kind, name, _ in scheduler(lake)[1].heard if kind is AlertKind.STALE}
+    assert told == {"late", "empty"}
+
+
 def test_a_group_by_its_slowest_member_misses_the_target_of_the_others(tmp_path: Path) -> None:
     lake = FakeLake(tmp_path, diamond_schedule_policy="slowest")
     add_diamond(lake, "1m", "1h", None)

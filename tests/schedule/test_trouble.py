@@ -12,7 +12,7 @@ from runnel.model.refresh import TableState
 from runnel.model.schedule import Schedule
 from runnel.schedule.machine import Machine
 from runnel.schedule.units import Unit
-from runnel.schedule.views import Ending
+from runnel.schedule.views import Ending, instant
 from schedule.by_hand import T0, ByHand, table
 
 MINUTE = 24.0  # the period of a target of one minute
@@ -153,6 +153,50 @@ def test_a_table_that_falls_behind_is_told_once() -> None:
     assert lake.ears.kinds("a") == [AlertKind.STALE]
     lake.finish("a", T0 + 91)
     assert lake.ears.kinds("a") == [AlertKind.STALE, AlertKind.FRESH]
+
+
+def test_who_missed_its_cron_line_is_told() -> None:
+    """A table that was never filled, and one whose refreshes come to nothing."""
+    hour = T0 + 3600 - T0 % 3600
+    for is_filled in (False, True):
+        lake = ByHand(table("a", "cron 0 * * * *", "x", seconds=30.0))
+        if is_filled:
+            lake.run_all(T0)
+        lake.write("x")
+        lake.tick(hour)
+        lake.tick(hour + 119)
+        assert lake.ears.heard == [], "it has a minute, and twice what it takes"
+        lake.tick(hour + 121)
+        lake.tick(hour + 500)
+        said = (
+            f"was to be refreshed at {instant(hour):%Y-%m-%d %H:%M} UTC, and shows an earlier state"
+        )
+        told = said if is_filled else "was never filled"
+        assert lake.ears.heard == [(AlertKind.STALE, "a", told)]
+        lake.finish("a", hour + 501)
+        lake.tick(hour + 502)
+        assert lake.ears.kinds("a") == [AlertKind.STALE, AlertKind.FRESH]
+
+
+def test_who_was_never_filled_is_told_after_its_target() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.tick(T0)
+    lake.tick(T0 + 60)
+    assert lake.ears.heard == []
+    lake.tick(T0 + 61)
+    assert lake.ears.heard == [(AlertKind.STALE, "a", "was never filled")]
+
+
+def test_a_table_that_was_late_and_is_suspended_is_not_said_to_be_in_time() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "x"))
+    lake.run_all(T0)
+    lake.write("x")
+    lake.tick(T0 + 100)
+    assert lake.ears.kinds("a") == lake.ears.kinds("b") == [AlertKind.STALE]
+    lake.world.tables["a"].view = replace(lake.view("a"), state=TableState.SUSPENDED)
+    lake.world.revision += 1
+    lake.tick(T0 + 101)
+    assert lake.ears.kinds("a") == [AlertKind.STALE]
 
 
 def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:

@@ -21,7 +21,7 @@ class TableView:
     """A stream table for the scheduler; times are seconds since 1970.
 
     `is_restless`: a refresh has something to do even when no source changed. `label` is what to
-    call a table before the user that is not the user's own.
+    call a table before the user that is not the user's own. `since` is when it was last defined.
     """
 
     key: str
@@ -41,6 +41,7 @@ class TableView:
     retry_at: float | None = None
     seconds: float | None = None
     label: str = ""
+    since: float = 0.0
 
     @property
     def title(self) -> str:
