@@ -70,7 +70,7 @@ class ByHand:
         return self._begun(self.machine.decide(now))
 
     def finish(
-        self, name: str, now: float, ending: Ending = Ending.DONE, **facts: Any
+        self, name: str, now: float, ending: Ending = Ending.DONE, took: float = 0.0, **facts: Any
     ) -> list[str]:
         """End a refresh; what starts because of that."""
         self.world.now = now
@@ -78,7 +78,7 @@ class ByHand:
         event = Finished(start, ending, **facts)
         if ending is Ending.DONE:
             assert isinstance(start.snapshot, SimSnapshot)
-            results = self.world.commit(start.unit, start.snapshot)
+            results = self.world.commit(start.unit, start.snapshot, took)
             assert results is not None
             event = replace(event, results=results)
         self.world.release(start.unit)

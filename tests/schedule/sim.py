@@ -148,7 +148,7 @@ class Simulation:
             self._end_at(0.01, process, Finished(start, Ending.BUSY))
             return
         seconds = max(self._seconds(key) for key in start.unit.members)
-        self._at(self.world.now + seconds, lambda: self._end(process, start))
+        self._at(self.world.now + seconds, lambda: self._end(process, start, seconds))
 
     def _seconds(self, key: str) -> float:
         return self.random.uniform(0.05, self.world.tables[key].longest)
@@ -156,7 +156,7 @@ class Simulation:
     def _end_at(self, pause: float, process: Process, event: Finished) -> None:
         self._at(self.world.now + pause, lambda: self._tell(process, event))
 
-    def _end(self, process: Process, start: Start) -> None:
+    def _end(self, process: Process, start: Start, seconds: float) -> None:
         if process.number not in self.processes:
             return
         snapshot = start.snapshot
@@ -164,11 +164,11 @@ class Simulation:
         for key in start.unit.members:
             if self.world.leases.get(key, (None,))[0] != process.number:
                 raise Broken(f"{key} was taken from a living process")
-        event = self._ended(start, snapshot)
+        event = self._ended(start, snapshot, seconds)
         self.world.release(start.unit)
         self._tell(process, event)
 
-    def _ended(self, start: Start, snapshot: SimSnapshot) -> Finished:
+    def _ended(self, start: Start, snapshot: SimSnapshot, seconds: float) -> Finished:
         is_early = not self.shape.fading or self.world.now < self.began + self.shape.horizon / 2
         if is_early and self.random.random() < self.shape.failures:
             error_class = self.random.choice(list(ErrorClass))
@@ -177,7 +177,7 @@ class Simulation:
                 is_retryable=error_class is ErrorClass.SYSTEM,
                 failed=self.random.choice(start.unit.members),
             )  # fmt: skip
-        results = self.world.commit(start.unit, snapshot)
+        results = self.world.commit(start.unit, snapshot, seconds)
         if results is None:
             return Finished(start, Ending.OVERTAKEN)
         return Finished(start, Ending.DONE, results)

@@ -9,6 +9,7 @@ from random import Random
 from runnel.model.frontier import Pin
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
+from runnel.model.smoothing import averaged
 from runnel.schedule.units import Unit
 from runnel.schedule.views import TableView
 
@@ -97,11 +98,14 @@ class World:
             self.running.pop(key, None)
             self.leases.pop(key, None)
 
-    def commit(self, unit: Unit, snapshot: SimSnapshot) -> tuple[RefreshResult, ...] | None:
+    def commit(
+        self, unit: Unit, snapshot: SimSnapshot, seconds: float = 0.0
+    ) -> tuple[RefreshResult, ...] | None:
         """Bring a unit to a snapshot, all members or none; None when it has moved on already."""
         if any(self._is_ahead(self.tables[k].view, snapshot) for k in unit.members):
             return None
-        return tuple(self._commit(key, snapshot) for key in unit.members)
+        done = (self._commit(key, snapshot) for key in unit.members)
+        return tuple(replace(result, seconds=seconds / len(unit.members)) for result in done)
 
     def _is_ahead(self, view: TableView, snapshot: SimSnapshot) -> bool:
         if view.timestamp is not None and view.timestamp >= snapshot.timestamp:
@@ -183,7 +187,12 @@ class SimBook:
         table = self.world.tables[key]
         if table.contents[table.view.epoch] != self.world.oracle(key, snapshot.pins):
             raise Broken(f"{key} had news, and was not refreshed")
+        table.view = replace(table.view, waited=averaged(table.view.waited, 0.0))
         self.world._move(key, snapshot, dict(table.view.pins), table.view.epoch)
+
+    def note_wait(self, table: TableView) -> None:
+        stored = self.world.tables[table.key]
+        stored.view = replace(stored.view, waited=table.waited)
 
     def skip(self, table: TableView, reason: str) -> None:
         self.world.say(f"{table.key} skipped")

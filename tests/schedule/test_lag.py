@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from runnel.model.schedule import parse_cron
-from runnel.schedule.lag import LagPlan, Rhythm, misses, note_of, plan_lag
+from runnel.schedule.lag import LagPlan, Rhythm, plan_lag
+from runnel.schedule.misses import misses, note_of
 from runnel.schedule.periods import SHORTEST, aligned, canonical, peak_lag, period_for
 from runnel.schedule.units import Policy, Unit, condense, units_of
 from runnel.schedule.views import TableView
@@ -110,6 +112,19 @@ def test_a_miss_names_the_amount_and_the_table_that_is_waited_for() -> None:
     assert note_of("d", found["d"], plan(found), missed["d"]) == (
         "misses its target by about 12 s: refreshing takes 11 s, waiting for b 25 s"
     )
+
+
+def test_waiting_beyond_the_work_above_is_waiting_for_its_turn() -> None:
+    a, b = table("a", "1m", "x", seconds=8), table("b", "1m", "a", seconds=5)
+    b.view = replace(b.view, waited=40.0)
+    ((by, why),) = misses(views(a, b), plan(views(a, b))).values()
+    assert by == 2 * (40 + 5) - 60
+    assert why == (
+        "refreshing takes 5.0 s, waiting for a 8.0 s, waiting for its turn 32 s, "
+        "as more is due than max_concurrent_refreshes lets run side by side"
+    )
+    b.view = replace(b.view, waited=3.0)
+    assert misses(views(a, b), plan(views(a, b))) == {}, "a has not always news"
 
 
 def test_a_miss_because_of_a_slower_schedule_above_says_what_to_do() -> None:

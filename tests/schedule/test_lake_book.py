@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runnel.model.refresh import Outcome, RefreshAction, TableState
+from runnel.model.results import RefreshResult
 from runnel.schedule import seeing
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.machine import Limits, Machine
@@ -122,6 +123,26 @@ def test_errors_are_remembered_by_the_catalog(lake: FakeLake) -> None:
         assert (stored.retry_at is not None) == (count < 3)
         assert machine(lake).decide(T0 + 100 * count + 1) == [], "nor does another process try it"
     assert stored.state is TableState.SUSPENDED
+
+
+def test_how_long_a_table_waits_is_remembered_by_the_catalog(lake: FakeLake) -> None:
+    table = lake.add("a", "1m", "x1", at=T0)
+    lake.base("x1").version = 2
+    made = machine(lake)
+    (start,) = made.decide(T0 + 24)
+    result = RefreshResult("a", RefreshAction.DIFFERENTIAL, "", seconds=4.0)
+    made.finished(T0 + 24 + 14, Finished(start, Ending.DONE, (result,)))
+    assert waited(lake, table.id) == pytest.approx(2.0)
+    assert machine(lake).book.tables()["default.a"].waited == pytest.approx(2.0)
+    lake.base("x1").version = 1
+    machine(lake).decide(T0 + 48)
+    assert waited(lake, table.id) == pytest.approx(1.6), "who has no news waits for nobody"
+
+
+def waited(lake: FakeLake, table_id: str) -> float | None:
+    stored = lake.workspace.catalog.get(table_id)
+    assert stored is not None
+    return stored.wait_seconds
 
 
 def test_a_skip_is_recorded(lake: FakeLake) -> None:

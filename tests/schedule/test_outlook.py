@@ -87,6 +87,17 @@ def test_the_plan_is_the_schedulers(tmp_path: Path, settings: dict[str, str]) ->
     lake.workspace.catalog.close()
 
 
+def test_status_says_who_waits_for_its_turn(lake: FakeLake) -> None:
+    lake.add("busy", "1m", "x1", at=T0, work_seconds=10.0, wait_seconds=50.0)
+    lake.add("calm", "1m", "x1", at=T0, work_seconds=10.0, wait_seconds=0.5)
+    notes = {name: row.lag_note for name, row in status(lake).items()}
+    assert notes["calm"] is None
+    assert notes["busy"] == (
+        "misses its target by about 60 s: refreshing takes 10 s, waiting for its turn 50 s, "
+        "as more is due than max_concurrent_refreshes lets run side by side"
+    )
+
+
 def test_status_and_alerts_agree_on_who_is_stale(lake: FakeLake) -> None:
     hour = T0 - T0 % 3600
     lake.add("good", "cron 0 * * * *", "x1", at=hour)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runnel.schedule.lag import misses, plan_lag
+from runnel.schedule.lag import plan_lag
+from runnel.schedule.misses import misses
 from runnel.schedule.units import condense
 from schedule.sim import Shape, Simulation, scheduled
 from schedule.sim_world import Broken

@@ -210,6 +210,31 @@ def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
     ]
 
 
+def test_too_few_workers_are_told_with_the_reason() -> None:
+    """Twelve tables of ten seconds, one at a time: each alone could keep its minute."""
+    lake = ByHand(*(table(f"t{i:02}", "1m", "x", seconds=10.0) for i in range(12)), concurrent=1)
+    now = T0
+    lake.tick(now)
+    for _ in range(60):
+        lake.write("x")
+        now += 10.0
+        lake.finish(next(iter(lake.running)), now, took=10.0)
+        lake.tick(now)
+    told = {name: text for kind, name, text in lake.ears.heard if kind is AlertKind.LAG_UNREACHABLE}
+    assert told.keys() == {f"t{i:02}" for i in range(12)}
+    assert "refreshing takes 10 s, waiting for its turn " in told["t11"]
+    assert told["t11"].endswith(
+        "as more is due than max_concurrent_refreshes lets run side by side"
+    )
+    assert 60 < (lake.view("t11").waited or 0) < 120, "eleven others, and until it was due"
+    lake.run_all(now + 24)
+    for _ in range(30):
+        now += 48
+        assert lake.run_all(now) == [], "now all is quiet"
+    assert (lake.view("t11").waited or 0) < 1
+    assert lake.ears.kinds("t11")[-1] is AlertKind.LAG_REACHABLE
+
+
 def test_who_stands_still_because_of_another_is_told_when_it_begins_and_ends() -> None:
     lake = ByHand(
         table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "b"), table("d", "1m", "x")

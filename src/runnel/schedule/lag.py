@@ -1,4 +1,4 @@
-"""Target lag through the graph: each unit's period and due instants, and whether it can be met."""
+"""Target lag through the graph: each unit's period and due instants."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from functools import lru_cache
 from math import inf
 
 from runnel.model.schedule import Cron
-from runnel.model.tabular import duration
-from runnel.schedule.periods import aligned, peak_lag, period_for
+from runnel.schedule.periods import aligned, period_for
 from runnel.schedule.units import Condensed, Policy, Unit
 from runnel.schedule.views import TableView, instant
 
@@ -92,69 +91,6 @@ def plan_lag(tables: Mapping[str, TableView], graph: Condensed) -> LagPlan:
     _needs_up(tables, graph, aims)
     rhythms = {unit: _rhythm(unit, tables, graph, aims) for unit in graph.units}
     return LagPlan(graph, rhythms, aims)
-
-
-def waits(tables: Mapping[str, TableView], graph: Condensed) -> dict[Unit, tuple[float, str]]:
-    """How long each unit waits for those above it in a pass, and for which table longest."""
-    found: dict[Unit, tuple[float, str]] = {}
-    for unit in graph.in_order(graph.units):
-        found[unit] = max(
-            ((found[p][0] + _work(p, tables), tables[p.members[-1]].title)
-             for p in sorted(graph.parents[unit], key=lambda p: p.members)),
-            default=(0.0, ""),
-        )  # fmt: skip
-    return found
-
-
-def misses(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[float, str]]:
-    """The user's tables whose target cannot be kept: by how many seconds, and why."""
-    found: dict[str, tuple[float, str]] = {}
-    waiting = waits(tables, plan.graph)
-    for key, aim in plan.aims.items():
-        table = tables[key]
-        if aim.target is None or aim.period is None or table.schedule is None or table.label:
-            continue
-        unit = plan.graph.unit_of[key]
-        wait, longest = waiting[unit]
-        work = _work(unit, tables)
-        period = plan.rhythms[unit].every or aim.period
-        expected = peak_lag(period, wait, work)
-        if expected >= aim.target:
-            with_it = [tables[k].title for k in unit.members if k != key]
-            why = _why(aim, period, (wait, longest), (work, with_it))
-            found[key] = (expected - aim.target, why)
-    return found
-
-
-def note_of(key: str, table: TableView, plan: LagPlan, missed: tuple[float, str] | None) -> str:
-    """What a user should know about a table's lag; nothing when all is as expected."""
-    aim = plan.aims[key]
-    if table.schedule is not None and table.schedule.is_downstream and aim.wanted_by is None:
-        return "DOWNSTREAM without a scheduled consumer: refreshed only when asked"
-    if missed is None:
-        return ""
-    return f"misses its target by about {duration(missed[0])}: {missed[1]}"
-
-
-def _why(
-    aim: Aim, period: float, waiting: tuple[float, str], working: tuple[float, list[str]]
-) -> str:
-    """What makes it late: a rhythm that is not its own, else how long everything takes."""
-    (wait, longest), (work, with_it) = waiting, working
-    together = f" together with {', '.join(with_it)}" if with_it else ""
-    if aim.period is not None and period > aim.period:
-        return f"it is refreshed{together} every {duration(period)}, by the slowest of them"
-    if aim.raised_by:
-        every = f"{aim.raised_by}, which it reads, is refreshed every {duration(period)}"
-        return f"{every} (give it a shorter schedule, or DOWNSTREAM)"
-    parts = [f"refreshing{' it' if together else ''}{together} takes {duration(work)}"]
-    if wait:
-        parts.append(f"waiting for {longest} {duration(wait)}")
-    return ", ".join(parts)
-
-
-def _work(unit: Unit, tables: Mapping[str, TableView]) -> float:
-    return sum(tables[key].seconds or 0.0 for key in unit.members)
 
 
 def _aims_down(tables: Mapping[str, TableView], graph: Condensed) -> dict[str, Aim]:

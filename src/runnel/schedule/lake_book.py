@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from runnel.catalog import Progress, QuietMove, Source, StreamTable
+from runnel.errors import NotFound
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import TableState
 from runnel.refresh.pins import Pins
@@ -98,6 +100,11 @@ class LakeBook:
             return _Stretch(None, 1, timestamp, step)
         return _Stretch(last.attempt, last.times + 1, timestamp, step)
 
+    def note_wait(self, table: TableView) -> None:
+        # It may have been dropped meanwhile.
+        with suppress(NotFound):
+            self.workspace.catalog.update_table(table.id, wait_seconds=table.waited)
+
     def skip(self, table: TableView, reason: str) -> None:
         self.workspace.catalog.record_skip(table.id, self.workspace.leases.owner, reason)
 
@@ -132,6 +139,7 @@ class LakeBook:
             errors=progress.consecutive_errors,
             retry_at=progress.retry_at.timestamp() if progress.retry_at else None,
             seconds=progress.work_seconds,
+            waited=progress.wait_seconds,
         )
 
     def _frontier(self, key: str, text: str | None) -> Frontier | None:

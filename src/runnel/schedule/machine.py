@@ -14,6 +14,7 @@ from random import Random
 from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
+from runnel.model.smoothing import averaged
 from runnel.schedule.failures import Failures
 from runnel.schedule.lag import LagPlan, Rhythm, plan_lag
 from runnel.schedule.late import Late
@@ -90,6 +91,8 @@ class Machine:
         self.passes.close_over()
         if event.ending is not Ending.DONE:
             self._failures.take(now, event, self.tables, self.next_due(start.unit, now))
+        else:
+            self._note_wait(now, event)
 
     def next_wake(self, now: float) -> float:
         """When something falls due next, if nothing happens before."""
@@ -291,3 +294,12 @@ class Machine:
                 errors=0,
                 retry_at=None,
             )
+
+    def _note_wait(self, now: float, event: Finished) -> None:
+        """Measure what is not its own work: the tables above, its turn, what is tidied up."""
+        work = sum(result.seconds for result in event.results)
+        waited = max(0.0, now - event.start.snapshot.timestamp - work)
+        for key in event.start.unit.members:
+            if (table := self.tables.get(key)) is not None:
+                self.tables[key] = replace(table, waited=averaged(table.waited, waited))
+                self.book.note_wait(self.tables[key])

@@ -12,7 +12,8 @@ from runnel.model.refresh import TableState
 from runnel.model.settings import Settings
 from runnel.schedule.diamonds import planned_units
 from runnel.schedule.held_up import HeldUp, held_up
-from runnel.schedule.lag import LagPlan, misses, note_of, plan_lag
+from runnel.schedule.lag import LagPlan, plan_lag
+from runnel.schedule.misses import misses, note_of
 from runnel.schedule.staleness import is_stale
 from runnel.schedule.units import Unit, condense
 from runnel.schedule.views import TableView, instant
@@ -109,6 +110,7 @@ def view_of(table: StreamTable) -> TableView:
         errors=table.consecutive_errors,
         retry_at=table.retry_at.timestamp() if table.retry_at else None,
         seconds=table.work_seconds,
+        waited=table.wait_seconds,
         label=table.label if table.keeps_cycle else "",
         since=table.altered_at.timestamp(),
     )

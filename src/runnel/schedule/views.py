@@ -22,6 +22,7 @@ class TableView:
 
     `is_restless`: a refresh has something to do even when no source changed. `label` is what to
     call a table before the user that is not the user's own. `since` is when it was last defined.
+    A refresh takes `seconds`, and begins `waited` seconds after the instant that it leads to.
     """
 
     key: str
@@ -42,6 +43,7 @@ class TableView:
     seconds: float | None = None
     label: str = ""
     since: float = 0.0
+    waited: float | None = None
 
     @property
     def title(self) -> str:
@@ -112,6 +114,7 @@ class Book(Protocol):
         """Move tables without news to the snapshot; the keys of those that were still there."""
         ...
 
+    def note_wait(self, table: TableView) -> None: ...
     def skip(self, table: TableView, reason: str) -> None: ...
     def hold_off(self, table: TableView, until: float) -> None: ...
     def suspend(self, table: TableView, reason: str) -> None: ...

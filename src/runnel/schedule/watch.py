@@ -10,7 +10,8 @@ from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.tabular import duration
 from runnel.schedule.held_up import HeldUp, held_up
-from runnel.schedule.lag import LagPlan, misses
+from runnel.schedule.lag import LagPlan
+from runnel.schedule.misses import misses
 from runnel.schedule.staleness import FRESH, is_stale, said_of
 from runnel.schedule.views import TableView
 
