@@ -98,6 +98,21 @@ def test_a_table_that_moved_meanwhile_is_left_to_who_moved_it(lake: FakeLake) ->
     assert lake.at("a") == T0
 
 
+def test_a_table_that_vanishes_while_the_scheduler_looks_is_left_out(lake: FakeLake) -> None:
+    gone = lake.add("a", "1m", "x1", at=T0)
+    lake.add("b", "1m", "x1", at=T0)
+    made = machine(lake)
+    made.decide(T0 + 1)
+    revision = made.book.revision()
+    lake.workspace.catalog.remove_tables([gone.id])
+    made.book.revision = lambda: revision  # type: ignore[method-assign]
+    assert made.decide(T0 + 24) == []
+    assert lake.at("b") == T0 + 24
+    del made.book.revision
+    assert made.decide(T0 + 48) == []
+    assert (made.tables.keys(), made.is_idle) == ({"default.b"}, True)
+
+
 def test_a_source_that_cannot_be_read_is_left_to_the_refresh(lake: FakeLake) -> None:
     lake.add("a", "1m", "x1", at=T0)
     lake.add("b", "1m", "x2", at=T0)

@@ -76,7 +76,8 @@ class LakeBook:
 
     def quiet(self, snapshot: Snapshot, tables: Iterable[TableView]) -> Collection[str]:
         assert isinstance(snapshot, LakeSnapshot)
-        views = {table.id: table for table in tables}
+        # Who was dropped since definitions were read has come nowhere.
+        views = {table.id: table for table in tables if table.key in self._progress}
         stretches = self._stretches(views.values(), snapshot.timestamp)
         moves = [self._move(table, snapshot, stretches[table.id]) for table in views.values()]
         moved = self.workspace.catalog.record_quiet(moves, self.workspace.leases.owner)

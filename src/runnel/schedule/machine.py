@@ -108,6 +108,10 @@ class Machine:
     def is_idle(self) -> bool:
         return not self.passes.under_way
 
+    def forget(self) -> None:
+        """Read all definitions again before anything else is decided."""
+        self._revision = None
+
     def stop(self) -> None:
         """Start nothing more; what runs goes on."""
         for of_pass in self.passes.under_way.values():
