@@ -124,6 +124,12 @@ class Busy(SystemFault):
     code = "BUSY"
 
 
+class SparkEnded(SystemFault):
+    """The Spark that this process works with is gone; only another process can go on."""
+
+    code = "SPARK_ENDED"
+
+
 class ImmediateRefreshFailed(RunnelError):
     """An IMMEDIATE table could not follow a write, or not before a read; the cause is attached.
 

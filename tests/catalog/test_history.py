@@ -86,6 +86,26 @@ def test_costs_are_those_of_successful_work(catalog: Writer, table: StreamTable)
     assert [a.id for a in catalog.recent_costs(table.id)] == [looked, *expected[1::-1]]
 
 
+def test_failures_are_those_since_it_last_went_well(catalog: Writer, table: StreamTable):
+    def attempt(outcome: Outcome, action: RefreshAction | None = None, code: str | None = None):
+        number = catalog.start_attempt(table.id, OWNER)
+        catalog.finish_attempt(number, outcome, action=action, error_code=code)
+
+    assert catalog.failures(table.id, 10) == ()
+    for code in ("A", "B"):
+        attempt(Outcome.FAILED, code=code)
+    assert [f.code for f in catalog.failures(table.id, 10)] == ["B", "A"]
+    attempt(Outcome.OK, RefreshAction.NO_DATA)
+    assert catalog.failures(table.id, 10) == ()
+    attempt(Outcome.FAILED, code="C")
+    catalog.record_skip(table.id, OWNER, "left out")
+    attempt(Outcome.INTERRUPTED)
+    attempt(Outcome.FAILED, code="D")
+    assert [f.code for f in catalog.failures(table.id, 10)] == ["D", "C"]
+    (newest,) = catalog.failures(table.id, 1)
+    assert newest.at == catalog.history("default.sales")[0].started_at
+
+
 def test_attempts_of_dead_owners_are_closed(catalog: Writer, table: StreamTable):
     dead = Owner("elsewhere", 2, 2.0, "d")
     alive, lost = (catalog.start_attempt(table.id, owner) for owner in (OWNER, dead))

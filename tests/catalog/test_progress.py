@@ -75,6 +75,24 @@ def test_quiet_tables_move_and_leave_one_entry(
     assert entry.data_timestamp == frontier.data_timestamp + 2 * LATER
 
 
+def test_what_moves_without_news_has_no_errors_any_more(
+    catalog: Writer, make_table: Make, frontier: Frontier
+) -> None:
+    tables = [make_table(name, frontier=frontier, epoch=4) for name in ("a", "b")]
+    for table in tables:
+        catalog.add_table(table)
+        catalog.update_table(
+            table.id, consecutive_errors=2, last_error="no", retry_at=table.created_at
+        )
+    catalog.record_quiet([move(catalog, tables[0])], Owner.current())
+    failing = catalog.get(tables[1].id)
+    assert failing is not None
+    assert failing.consecutive_errors == 2
+    catalog.record_no_data(failing, frontier, Owner.current(), 0.0, "no news")
+    for table in catalog.tables():
+        assert (table.consecutive_errors, table.last_error, table.retry_at) == (0, None, None)
+
+
 def test_a_table_that_moved_or_was_suspended_is_left_where_it_is(
     catalog: Writer, make_table: Make, frontier: Frontier
 ) -> None:

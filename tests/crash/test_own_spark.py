@@ -1,4 +1,4 @@
-"""A daemon killed together with the Spark that it started: nothing is lost, nothing comes twice."""
+"""A daemon killed with the Spark that it started, or that alone: nothing lost, nothing twice."""
 
 from __future__ import annotations
 
@@ -73,6 +73,33 @@ def test_killed_with_its_own_spark(lake: Lake, tmp_path: Path) -> None:
         assert lake.verify(name).ok
 
 
+def test_its_spark_killed_alone(lake: Lake, tmp_path: Path) -> None:
+    """As the OOM killer does it: the daemon begins anew by itself, and no table has failed."""
+    folder = tmp_path / "lake"
+    path = base(folder)
+    _make(lake)
+    running = daemon(None, folder, RUNNEL_ALLOW_CIRCULAR="true")
+    number = 100
+    append(path, (number, number - 1, 7))
+    wait_until(lambda: running.has_worked, "it has worked", 180)
+    for pause in _PAUSES[:2]:
+        number = _kill_spark_at_work(lake, path, running, number + 1, pause)
+        number = _catch_up(lake, path, running, number)
+    dead = [p for p in _family(running) if p.status() == psutil.STATUS_ZOMBIE]
+    assert dead == [], "nobody buried it"
+    code, seconds = running.stop()
+    assert (code, seconds < 10) == (0, True)
+    log = (tmp_path / "daemon.log").read_text()
+    assert log.count("the Spark process has ended; starting again with a new one") == 2, log
+    ended = [a.outcome for a in attempts(lake, _NAMES)]
+    assert Outcome.RUNNING not in ended
+    assert Outcome.INTERRUPTED in ended, "it did die at work"
+    check_nothing_twice(lake, _NAMES)
+    assert {a.kind for a in lake.alerts(limit=1000)}.isdisjoint({"refresh_failed", "outage"})
+    for name in _NAMES:
+        assert lake.verify(name).ok
+
+
 def _make(lake: Lake) -> None:
     for name, query in _TABLES.items():
         lake.create_stream_table(
@@ -96,6 +123,24 @@ def _kill_at_work(lake: Lake, path: str, running: Daemon, number: int, pause: fl
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive, "its Spark outlived it"
     return number + 2
+
+
+def _kill_spark_at_work(
+    lake: Lake, path: str, running: Daemon, number: int, pause: float
+) -> int:  # fmt: skip
+    """kill -9 for the JVM alone in the middle of a refresh; the next number."""
+    append(path, (number, number - 1, 7))
+    wait_until(lambda: at_work(lake, _NAMES, running.process.pid), "it is at work")
+    sleep(pause)
+    machines = [process for process in _family(running) if "java" in process.name()]
+    assert machines, "it has a Spark of its own"
+    for process in machines:
+        process.kill()
+    return number + 1
+
+
+def _family(running: Daemon) -> list[psutil.Process]:
+    return list(psutil.Process(running.process.pid).children(recursive=True))
 
 
 def _catch_up(lake: Lake, path: str, running: Daemon, number: int) -> int:

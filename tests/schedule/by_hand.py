@@ -49,20 +49,21 @@ class ByHand:
     """`tick` gives the names that start; `finish` ends one of them."""
 
     def __init__(
-        self, *tables: SimTable, concurrent: int = 4, units: tuple[Unit, ...] | None = None
-    ) -> None:
+        self, *tables: SimTable, concurrent: int = 4, units: tuple[Unit, ...] | None = None,
+        outage: float = 3600.0,
+    ) -> None:  # fmt: skip
         found = {t.view.key: t for t in tables}
         bases = {b: 1 for t in tables for b in t.view.bases}
         chosen = units or units_of({k: t.view for k, t in found.items()})
         self.world = World(Random(1), bases, found, chosen, now=T0)
         self.ears = Ears()
         self.book = SimBook(self.world)
-        self.machine = self.process(concurrent)
+        self.machine = self.process(concurrent, outage)
         self.running: dict[str, Start] = {}
 
-    def process(self, concurrent: int = 4) -> Machine:
+    def process(self, concurrent: int = 4, outage: float = 3600.0) -> Machine:
         """Another scheduler on the same lake."""
-        limits = Limits(concurrent, 3, 1.0)
+        limits = Limits(concurrent, 3, 1.0, outage)
         return Machine(self.book, self.ears, limits, Random(1), lambda tables: self.world.units)
 
     def tick(self, now: float) -> list[str]:
@@ -81,6 +82,8 @@ class ByHand:
             results = self.world.commit(start.unit, start.snapshot, took)
             assert results is not None
             event = replace(event, results=results)
+        if ending is Ending.FAILED:
+            self.world.fail(facts["failed"], facts["is_retryable"])
         self.world.release(start.unit)
         self.machine.finished(now, event)
         return self._begun(self.machine.decide(now))

@@ -90,6 +90,12 @@ class FakeLake:
             connection.execute(stream_tables.insert(), [table_to_row(t) for t in tables])
             connection.execute(dependencies.insert(), edges)
 
+    def stored(self, table: StreamTable) -> StreamTable:
+        """The table as the catalog has it now."""
+        found = self.workspace.catalog.get(table.id)
+        assert found is not None
+        return found
+
     def at(self, name: str) -> float:
         table = self.workspace.catalog.find(f"default.{name}")
         assert table is not None

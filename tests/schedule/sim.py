@@ -37,6 +37,9 @@ class Shape:
     groups: bool = True
     skew: float = 0.0
     fading: bool = True
+    outages: tuple[tuple[float, float], ...] = ()
+    """From when to when, in seconds after the beginning, every refresh fails."""
+    longest_outage: float = 3600.0
 
 
 @dataclass
@@ -105,7 +108,8 @@ class Simulation:
 
     def _start_process(self) -> None:
         self._count += 1
-        limits = Limits(self.shape.workers or len(self.world.tables), 3, 1.0)
+        workers = self.shape.workers or len(self.world.tables)
+        limits = Limits(workers, 3, 1.0, self.shape.longest_outage)
         machine = Machine(
             SimBook(self.world), self.alerts, limits, Random(self.random.random()),
             lambda tables: self.world.units,
@@ -169,18 +173,29 @@ class Simulation:
         self._tell(process, event)
 
     def _ended(self, start: Start, snapshot: SimSnapshot, seconds: float) -> Finished:
-        is_early = not self.shape.fading or self.world.now < self.began + self.shape.horizon / 2
-        if is_early and self.random.random() < self.shape.failures:
-            error_class = self.random.choice(list(ErrorClass))
+        error_class = self._error()
+        if error_class is not None:
+            key = self.random.choice(start.unit.members)
+            is_retryable = error_class is ErrorClass.SYSTEM
+            self.world.fail(key, is_retryable)
             return Finished(
                 start, Ending.FAILED, error="simulated", error_class=error_class,
-                is_retryable=error_class is ErrorClass.SYSTEM,
-                failed=self.random.choice(start.unit.members),
+                is_retryable=is_retryable, failed=key,
             )  # fmt: skip
         results = self.world.commit(start.unit, snapshot, seconds)
         if results is None:
             return Finished(start, Ending.OVERTAKEN)
         return Finished(start, Ending.DONE, results)
+
+    def _error(self) -> ErrorClass | None:
+        """What goes wrong with a refresh that ends now."""
+        passed = self.world.now - self.began
+        if any(begin <= passed < end for begin, end in self.shape.outages):
+            return ErrorClass.SYSTEM
+        is_early = not self.shape.fading or passed < self.shape.horizon / 2
+        if is_early and self.random.random() < self.shape.failures:
+            return self.random.choice(list(ErrorClass))
+        return None
 
     def _tell(self, process: Process, event: Finished) -> None:
         if process.number not in self.processes:
@@ -257,4 +272,5 @@ def resume(world: World) -> None:
     for table in world.tables.values():
         if table.view.state is TableState.SUSPENDED:
             table.view = replace(table.view, state=TableState.ACTIVE, errors=0, retry_at=None)
+            table.failures.clear()
     world.revision += 1

@@ -11,7 +11,7 @@ from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.model.smoothing import averaged
 from runnel.schedule.units import Unit
-from runnel.schedule.views import TableView
+from runnel.schedule.views import Failure, TableView
 
 Contents = tuple[object, ...]
 
@@ -28,6 +28,7 @@ class SimTable:
     stride: int
     longest: float
     contents: dict[int, Contents] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
     refreshes: int = 0
     reached_at: float = 0.0
     worst_lag: float = 0.0
@@ -98,6 +99,9 @@ class World:
             self.running.pop(key, None)
             self.leases.pop(key, None)
 
+    def fail(self, key: str, is_retryable: bool) -> None:
+        self.tables[key].failures.insert(0, Failure(self.now, is_retryable))
+
     def commit(
         self, unit: Unit, snapshot: SimSnapshot, seconds: float = 0.0
     ) -> tuple[RefreshResult, ...] | None:
@@ -146,6 +150,7 @@ class World:
             view, timestamp=snapshot.timestamp, pins=pins, epoch=epoch, errors=0, retry_at=None,
             state=TableState.ACTIVE, is_restless=False,
         )  # fmt: skip
+        table.failures.clear()
         table.refreshes += 1
         table.reached_at = self.now
         snapshot.epochs[key] = (view.incarnation, epoch)
@@ -193,6 +198,9 @@ class SimBook:
     def note_wait(self, table: TableView) -> None:
         stored = self.world.tables[table.key]
         stored.view = replace(stored.view, waited=table.waited)
+
+    def failures(self, table: TableView) -> list[Failure]:
+        return self.world.tables[table.key].failures[: table.errors]
 
     def skip(self, table: TableView, reason: str) -> None:
         self.world.say(f"{table.key} skipped")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runnel.catalog import StreamTable
 from runnel.errors import (
     Abandoned,
     Busy,
@@ -19,8 +20,9 @@ from runnel.errors import (
     SourceError,
     SystemFault,
 )
-from runnel.model.refresh import RefreshAction
+from runnel.model.refresh import Outcome, RefreshAction
 from runnel.model.results import RefreshResult
+from runnel.refresh.attempt import note_failure
 from runnel.schedule import executor
 from runnel.schedule.executor import LakeExecutor
 from runnel.schedule.lake_book import LakeBook
@@ -147,3 +149,54 @@ def test_a_unit_of_several_tables_is_handed_over_as_a_whole(lake: FakeLake) -> N
 
     event = LakeExecutor(lake.workspace, together)(start(lake, "a", "b"))
     assert (event.ending, seen) == (Ending.DONE, [["a", "b"]])
+
+
+@pytest.mark.parametrize("names", [("a",), ("a", "b")])
+def test_a_table_whose_storage_cannot_be_reached_has_failed(
+    lake: FakeLake, names: tuple[str, ...]
+) -> None:
+    """Before its attempt began: it is counted and tried again like any other failure."""
+    lake.add("a", "1m", "x1", at=T0)
+    lake.add("b", "1m", "x1", at=T0)
+    lake.base("x1").version = 2
+    table = lake.workspace.catalog.find("default.a")
+    assert table is not None
+    trace = lake.workspace.traces_path / table.incarnation
+    trace.mkdir(parents=True)
+    (trace / "_delta_log").write_text("no folder")
+    event = LakeExecutor(lake.workspace)(start(lake, *names))
+    assert (event.ending, event.is_retryable, event.failed) == (Ending.FAILED, True, "default.a")
+    (attempt,) = lake.workspace.catalog.history("default.a")
+    assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "SYSTEM_FAULT")
+    assert lake.stored(table).consecutive_errors == 1
+
+
+def test_a_group_whose_source_cannot_be_read_blames_the_member_that_reads_it(
+    lake: FakeLake,
+) -> None:
+    for name, source in (("a", "x1"), ("b", "x2")):
+        table = lake.add(name, "1m", source, at=T0)
+        trace = lake.workspace.traces_path / table.incarnation / "_delta_log"
+        trace.mkdir(parents=True)
+        (trace / f"{0:020d}.json").write_text("")
+    lake.base("x1").is_broken = True
+    event = LakeExecutor(lake.workspace)(start(lake, "a", "b"))
+    assert (event.ending, event.failed) == (Ending.FAILED, "default.a")
+    assert [a.outcome for a in lake.workspace.catalog.history("default.a")] == [Outcome.FAILED]
+
+
+def test_a_view_that_cannot_be_looked_up_is_one_failure(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking it up has recorded it already."""
+    table = lake.add("a", "1m", "x1", at=T0)
+    error = SystemFault("no session")
+
+    def renew(*arguments: Any) -> dict[str, RunnelError]:
+        return {table.name.key: note_failure(lake.workspace, table, error)}
+
+    monkeypatch.setattr(executor, "renew_views", renew)
+    monkeypatch.setattr(StreamTable, "views", property(lambda table: ("v",)))
+    event = LakeExecutor(lake.workspace)(start(lake, "a"))
+    assert (event.ending, event.failed) == (Ending.FAILED, "default.a")
+    assert len(lake.workspace.catalog.history("default.a")) == 1

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from runnel.errors import QueryFailed
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from runnel.model.results import RefreshResult
+from runnel.refresh.attempt import note_failure
 from runnel.schedule import seeing
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.machine import Limits, Machine
@@ -127,14 +129,10 @@ def test_errors_are_remembered_by_the_catalog(lake: FakeLake) -> None:
     lake.base("x1").version = 2
     made = machine(lake)
     for count in (1, 2, 3):
-        lake.workspace.catalog.update_table(table.id, consecutive_errors=count - 1)
         (start,) = made.decide(T0 + 100 * count)
-        lake.workspace.catalog.update_table(table.id, consecutive_errors=count)
-        made.finished(
-            T0 + 100 * count, Finished(start, Ending.FAILED, error="no", is_retryable=True)
-        )
-        stored = lake.workspace.catalog.get(table.id)
-        assert stored is not None
+        note_failure(lake.workspace, lake.stored(table), QueryFailed("no"))
+        made.finished(T0 + 100 * count, Finished(start, Ending.FAILED, error="no"))
+        stored = lake.stored(table)
         assert (stored.retry_at is not None) == (count < 3)
         assert machine(lake).decide(T0 + 100 * count + 1) == [], "nor does another process try it"
     assert stored.state is TableState.SUSPENDED

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from runnel.errors import NotFound
+from runnel.errors import NotFound, SystemFault
 from runnel.model.refresh import TableState
 from runnel.schedule import loop as loops
 from runnel.schedule.clock import SteadyClock
@@ -150,6 +150,28 @@ def test_a_worker_that_dies_is_an_error_of_the_table() -> None:
     Loop(lake.machine, die, lambda: T0, seen).once()
     assert seen.over == [("a", Ending.FAILED)]
     assert lake.view("a").errors == 1
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_it_ends_at_once_when_what_all_refreshes_need_is_lost(once: bool) -> None:
+    """Others that run then end in the same way, and nothing is counted against any table."""
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "x"), table("c", "1m", "a"))
+    gone, seen, there = SystemFault("Spark is gone"), Seen(), threading.Barrier(2, timeout=20)
+
+    def lose(start: Start) -> Finished:
+        there.wait()
+        return Finished(start, Ending.LOST, error=str(gone), fault=gone)
+
+    loop = Loop(lake.machine, lose, lambda: T0, seen)
+    began = monotonic()
+    loop.once() if once else loop.forever()
+    assert monotonic() - began < 10
+    assert loop.lost is gone
+    assert not loop.is_hanging
+    assert sorted(seen.over) == [("a", Ending.LOST), ("b", Ending.LOST)]
+    assert seen.begun == ["a", "b"]
+    assert [lake.view(name).errors for name in "abc"] == [0, 0, 0]
+    assert lake.ears.heard == []
 
 
 def test_trouble_beside_the_refreshes_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from runnel.schedule.failures import Failures
 from runnel.schedule.machine import Machine
 from runnel.schedule.under_way import Pass, Passes
 from schedule.sim import Shape, Simulation
+from schedule.sim_outage import check_recovered, with_outages
 from schedule.sim_world import Broken
 
 _SHAPE = Shape(processes=2, skew=2.0, failures=0.1)
@@ -38,6 +40,19 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(Broken, match=told):
         _run(40)
+
+
+def test_outages_that_count_like_any_error_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Failures, "_verdict", lambda self, now, retryable, table, known: "planted")
+    with pytest.raises(Broken, match="suspended"):
+        _run_outages(5)
+
+
+def _run_outages(seeds: int) -> None:
+    for seed in range(seeds):
+        run = Simulation(seed, with_outages(seed))
+        run.run()
+        check_recovered(run)
 
 
 def _run(seeds: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
@@ -9,6 +10,7 @@ from time import time
 import pytest
 
 from runnel.catalog import Owner
+from runnel.errors import ErrorClass, SparkEnded
 from runnel.model.refresh import Outcome
 from runnel.refresh.lifecycle import _storage_lease
 from runnel.schedule import run
@@ -45,3 +47,50 @@ def test_what_sources_may_lose_is_watched(lake: FakeLake, monkeypatch: pytest.Mo
         clock[0] = now
         house.keep()
     assert seen == [1000.0, 1610.0]
+
+
+class DeadSpark:
+    """A session whose process is gone."""
+
+    newSession = None  # noqa: N815
+
+    @property
+    def sparkContext(self) -> None:  # noqa: N802
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_when_its_spark_has_ended_no_table_is_to_blame(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, once: bool
+) -> None:
+    """Whatever the refreshes say: these two find no storage of theirs."""
+    monkeypatch.setattr(run, "watch_retention", lambda workspace, at: None)
+    tables = [lake.add(name, "1m", "x1", at=time() - 1000) for name in ("a", "b")]
+    lake.base("x1").version = 2
+    lake.workspace.present_spark = DeadSpark  # type: ignore[assignment]
+    left = lake.workspace.catalog.start_attempt(tables[0].id, lake.workspace.leases.owner)
+    with pytest.raises(SparkEnded, match="the Spark process has ended") as caught:
+        run_lake(lake.workspace, once=once)
+    assert caught.value.error_class is ErrorClass.SYSTEM
+    assert "start this program again" in (caught.value.hint or "")
+    for table in tables:
+        found = lake.workspace.catalog.history(table.name.key)
+        assert {a.outcome for a in found} == {Outcome.INTERRUPTED}
+        after = lake.stored(table)
+        assert (after.consecutive_errors, after.last_error, after.retry_at) == (0, None, None)
+    assert left in {a.id for a in lake.workspace.catalog.history("default.a")}
+
+
+def test_who_is_told_to_end_hears_nothing_of_a_spark_that_ended_too(lake: FakeLake) -> None:
+    """A service manager may end the whole family at once."""
+    lake.add("a", "1m", "x1", at=time() - 1000)
+    lake.base("x1").version = 2
+    stop = threading.Event()
+
+    def dying() -> DeadSpark:
+        stop.set()
+        return DeadSpark()
+
+    lake.workspace.present_spark = dying  # type: ignore[assignment, return-value]
+    assert list(run_lake(lake.workspace, once=False, stop=stop)) == []
+    assert [a.outcome for a in lake.workspace.catalog.history("default.a")] == [Outcome.INTERRUPTED]

@@ -14,6 +14,7 @@ from runnel.schedule.lag import plan_lag
 from runnel.schedule.misses import misses
 from runnel.schedule.units import condense
 from schedule.sim import Shape, Simulation, scheduled
+from schedule.sim_outage import check_recovered, with_outages
 from schedule.sim_world import Broken
 
 _SEED = os.environ.get("RUNNEL_SIM_SEED")
@@ -30,15 +31,17 @@ def _seeds() -> Iterator[int]:
     yield from [int(_SEED)] if _SEED else range(_RUNS)
 
 
-def _each(shape: Shape, check: Callable[[Simulation], None] = lambda run: None) -> None:
+def _each(
+    shape: Shape | Callable[[int], Shape], check: Callable[[Simulation], object] = lambda run: None
+) -> None:
     for seed in _seeds():
-        run = Simulation(seed, shape)
+        run = Simulation(seed, shape if isinstance(shape, Shape) else shape(seed))
         try:
             run.run()
             check(run)
         except Exception as error:
             tail = "\n".join(run.world.log[-30:])
-            pytest.fail(f"RUNNEL_SIM_SEED={seed} ({shape}): {error!r}\n{tail}")
+            pytest.fail(f"RUNNEL_SIM_SEED={seed} ({run.shape}): {error!r}\n{tail}")
 
 
 @pytest.mark.parametrize("shape", [TIMED, TROUBLED, SHARED], ids=["timed", "troubled", "shared"])
@@ -85,6 +88,17 @@ def test_nobody_starves() -> None:
                 raise Broken(f"{key} is {behind:.0f} s behind; all refreshes take {total:.0f} s")
 
     _each(CROWDED, check)
+
+
+def test_outages_suspend_nobody_and_the_lag_recovers() -> None:
+    recovered = 0
+
+    def check(run: Simulation) -> None:
+        nonlocal recovered
+        recovered += check_recovered(run)
+
+    _each(with_outages, check)
+    assert _SEED or recovered > _RUNS
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

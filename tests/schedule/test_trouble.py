@@ -57,7 +57,7 @@ def test_three_errors_in_a_row_suspend_and_resume_forgets_them() -> None:
     now = T0
     for _ in range(3):
         assert lake.tick(now) == ["a"]
-        lake.fail("a", now + 1)
+        lake.fail("a", now + 1, ErrorClass.USER)
         now += 40
     assert lake.view("a").state is TableState.SUSPENDED
     assert lake.ears.kinds("a")[-1] is AlertKind.AUTO_SUSPENDED
@@ -245,7 +245,7 @@ def test_who_stands_still_because_of_another_is_told_when_it_begins_and_ends() -
     for _ in range(3):
         now += 10 * MINUTE
         lake.tick(now)
-        lake.fail("a", now)
+        lake.fail("a", now, ErrorClass.USER)
         if "d" in lake.running:
             lake.finish("d", now)
         lake.tick(now + 1)

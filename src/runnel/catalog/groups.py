@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from runnel.catalog.engine import writing
 from runnel.catalog.lease import Lease, lost
-from runnel.catalog.records import AttemptFields, StreamTable
+from runnel.catalog.records import FORGIVEN, AttemptFields, StreamTable
 from runnel.catalog.rows import frontier_to_json
 from runnel.catalog.schema import leases, stream_tables
 from runnel.catalog.writer import Writer, finish
@@ -66,7 +66,7 @@ def _advance(connection: sa.Connection, advance: Advance) -> None:
     row: dict[str, Any] = {
         "frontier": frontier_to_json(advance.frontier), "epoch": advance.epoch,
         "since": advance.since, "trace_version": advance.trace_version,
-        "reinitialize": None, "consecutive_errors": 0, "last_error": None, "retry_at": None,
+        "reinitialize": None, **FORGIVEN,
     }  # fmt: skip
     if advance.work_seconds is not None:
         row["work_seconds"] = advance.work_seconds

@@ -12,6 +12,7 @@ from runnel.catalog.migrate import REVISION_KEY
 from runnel.catalog.records import (
     Attempt,
     BaseTable,
+    Failure,
     Progress,
     StreamTable,
     Verification,
@@ -81,6 +82,24 @@ class Reader(Closing):
         looked = sa.and_(c.action == RefreshAction.NO_DATA.value, c.change_rows > 0)
         done = sa.and_(c.table_id == table_id, c.outcome == Outcome.OK.value)
         return self._attempts(sa.and_(done, sa.or_(c.action.in_(worked), looked)), limit)
+
+    def failures(self, table_id: str, limit: int) -> tuple[Failure, ...]:
+        """The newest attempts of a table that failed, as far back as nothing went well between.
+
+        One that was left out went neither well nor wrong.
+        """
+        c = refresh_history.c
+        is_left_out = c.action.is_not_distinct_from(RefreshAction.SKIP.value)
+        went_well = sa.and_(c.outcome == Outcome.OK.value, sa.not_(is_left_out))
+        last = sa.select(sa.func.max(c.id)).where(c.table_id == table_id, went_well)
+        query = (
+            sa.select(c.started_at, c.error_code)
+            .where(c.table_id == table_id, c.outcome == Outcome.FAILED.value)
+            .where(c.id > sa.func.coalesce(last.scalar_subquery(), 0))
+            .order_by(c.id.desc())
+            .limit(limit)
+        )
+        return tuple(Failure(row["started_at"], row["error_code"]) for row in self._rows(query))
 
     def alerts(
         self,

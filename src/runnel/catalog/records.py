@@ -150,6 +150,10 @@ class Progress:
     work_seconds: float | None
     wait_seconds: float | None
 
+    @property
+    def is_failing(self) -> bool:
+        return self.consecutive_errors > 0
+
 
 @dataclass(frozen=True, slots=True)
 class QuietMove:
@@ -224,6 +228,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt that failed: when it began, and the code of its error."""
+
+    at: datetime
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """The result of comparing a table with its query."""
 
@@ -270,6 +282,10 @@ class TableFields(TypedDict, total=False):
     settings: dict[str, str]
     options: dict[str, str]
     altered_at: datetime
+
+
+FORGIVEN: TableFields = {"consecutive_errors": 0, "last_error": None, "retry_at": None}
+"""What is recorded of a table when its errors are over."""
 
 
 class AttemptFields(TypedDict, total=False):

@@ -18,6 +18,7 @@ from runnel.catalog.owner import Owner, is_alive
 from runnel.catalog.reader import Reader, dependents_of
 from runnel.catalog.reader import progress_in as _progress
 from runnel.catalog.records import (
+    FORGIVEN,
     AttemptFields,
     BaseTable,
     QuietMove,
@@ -230,7 +231,7 @@ class Writer(Reader):
                 if found is None or tuple(found) != known:
                     return False
             for table, frontier in moves:
-                values = {"frontier": frontier_to_json(frontier)}
+                values = {"frontier": frontier_to_json(frontier), **FORGIVEN}
                 connection.execute(stream_tables.update().where(c.id == table.id).values(values))
                 row = _no_data_row(table, frontier, owner, seconds / len(moves), reason)
                 connection.execute(refresh_history.insert(), row)
@@ -241,13 +242,14 @@ class Writer(Reader):
         """Note of many tables at once that nothing changed; the ids of those that had not moved.
 
         The entry of a table that has been quiet for a while is prolonged, so that idle tables do
-        not drive the work out of the history.
+        not drive the work out of the history. Errors are forgotten: what failed is readable again.
         """
         now = datetime.now(UTC)
         with writing(self.engine) as connection:
             stored = {p.id: p for p in _progress(connection)}
             still = [m for m in moves if (p := stored.get(m.table_id)) and m.stands_at(p)]
             _each(connection, _MOVE, [m.row for m in still])
+            _forgive(connection, [m.table_id for m in still if stored[m.table_id].is_failing])
             _each(connection, _PROLONG, [m.prolonged(now) for m in still if m.attempt])
             new = [m for m in still if not m.attempt]
             _each(connection, refresh_history.insert(), [m.begun(now, str(owner)) for m in new])
@@ -436,6 +438,12 @@ _PROLONG = (
         {name: sa.bindparam(f"new_{name}") for name in ("finished_at", "data_timestamp", "phases")}
     )
 )
+
+
+def _forgive(connection: sa.Connection, table_ids: list[str]) -> None:
+    if table_ids:
+        change = stream_tables.update().where(stream_tables.c.id.in_(table_ids))
+        connection.execute(change.values(FORGIVEN))
 
 
 def _each(connection: sa.Connection, statement: Any, rows: list[dict[str, Any]]) -> None:

@@ -85,6 +85,8 @@ def _remark(status: TableStatus) -> str:
         times = "once" if status.consecutive_errors == 1 else f"{status.consecutive_errors} times"
         first = (status.last_error or "").partition("\n")[0]
         remarks.append(f"failed {times}: {first}")
+        if status.next_due is not None:
+            remarks.append(f"next try {cell(status.next_due)}")
     if status.lag_note:
         remarks.append(status.lag_note)
     return "; ".join(remarks)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runnel.errors import NotFound, UserError
+from runnel.errors import NotFound, SparkEnded, UserError
 
 if TYPE_CHECKING:
     import psutil
@@ -87,6 +87,10 @@ def opened(place: Place, spark_conf: dict[str, str] | None = None) -> Iterator[L
     except KeyboardInterrupt:
         _end(_children() - before)
         raise
+    except SparkEnded:
+        # The program may go on for long after it: what is dead has to be buried.
+        _end(_children() - before, wait=3.0)
+        raise
     except Exception as error:
         if not _is_from_spark(error):
             raise
@@ -101,13 +105,14 @@ def _children() -> set[psutil.Process]:
     return set(psutil.Process().children(recursive=True))
 
 
-def _end(children: set[psutil.Process]) -> None:
-    """End a JVM that was interrupted while it started: nothing else would ever stop it."""
+def _end(children: set[psutil.Process], wait: float = 0.0) -> None:
+    """End a JVM that was interrupted while it started, or that is of no use any more."""
     import psutil
 
     for child in children:
         with suppress(psutil.Error):
             child.terminate()
+    psutil.wait_procs(children, timeout=wait)
 
 
 def start_spark(lake: Lake) -> None:

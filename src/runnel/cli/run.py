@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runnel.cli.again import start_again
 from runnel.cli.listing import emit
 from runnel.cli.options import CatalogOption, Code, JsonOption, LakeOption
 from runnel.cli.place import find_place, opened
 from runnel.cli.text import is_terminal, note
+from runnel.errors import SparkEnded
 
 if TYPE_CHECKING:
     from runnel.cli.board import Board
@@ -37,8 +39,13 @@ def run(
 ) -> None:
     """Keep every stream table within its schedule; Ctrl-C ends it."""
     place = find_place(lake, catalog)
-    with opened(place) as found, _stopping() as stop, _shown(as_json, once) as onlooker:
-        done = found.run(once=once, workers=workers, stop=stop, onlooker=onlooker)
+    try:
+        with opened(place) as found, _stopping() as stop, _shown(as_json, once) as onlooker:
+            done = found.run(once=once, workers=workers, stop=stop, onlooker=onlooker)
+    except SparkEnded as error:
+        if once:
+            raise
+        start_again(error)
     if not once:
         note("stopped")
         return

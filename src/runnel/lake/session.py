@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from runnel.errors import SystemFault
+from runnel.errors import SparkEnded, SystemFault
+from runnel.lake.ended import HINT, end_of, is_cut_off
 from runnel.lake.interrupts import same_handler
 from runnel.lake.java import find_java
 from runnel.lake.translate import translate
@@ -27,6 +28,7 @@ __all__ = [
     "open_session",
     "query_settings",
     "server_settings",
+    "stop_session",
     "translate",
     "worker_session",
 ]
@@ -134,6 +136,16 @@ def worker_session(
     return worker
 
 
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark; of one that has ended only what this process keeps of it is left to clear."""
+    if end_of(spark) is None:
+        spark.stop()
+        return
+    with warnings.catch_warnings(), contextlib.suppress(Exception):
+        warnings.simplefilter("ignore")
+        spark.stop()
+
+
 def query_settings(spark: SparkSession) -> dict[str, str]:
     """The present values of QUERY_SETTINGS."""
     values: dict[str, str] = {}
@@ -162,6 +174,9 @@ def _start(lake_path: Path, conf: Mapping[str, str]) -> SparkSession:
         with _stderr_to(log), same_handler():
             return builder.getOrCreate()
     except Exception as error:
+        if is_cut_off(error):
+            # PySpark holds on to the JVM that it once started, also when that is gone.
+            raise SparkEnded("the Spark process has ended", hint=HINT) from error
         raise SystemFault(
             "Spark did not start", detail=str(error).splitlines()[0], hint=f"see {log}"
         ) from error

@@ -14,6 +14,7 @@ from runnel.errors import (
     SourceError,
     SystemFault,
 )
+from runnel.lake.ended import HINT, is_cut_off
 from runnel.lake.interrupts import was_interrupted
 
 NEGATIVE_TOTAL = "runnel: a row has a negative total weight"
@@ -41,12 +42,6 @@ _SHORTAGES = (
          "OOMKilled", "Cannot allocate memory", "os error 12"),
         "Spark ran out of memory",
         'give it more: spark_conf={"spark.driver.memory": "8g"} of connect, or less work at a time',
-    ),
-    (
-        ("Answer from Java side is empty", "Py4JNetworkError", "Error while obtaining a new "
-         "communication channel", "ConnectionRefusedError"),
-        "the Spark process has ended",
-        "open the lake again; _runnel/spark.log may say why it ended",
     ),
 )  # fmt: skip
 _HINTS = {
@@ -81,6 +76,8 @@ def translate(error: Exception) -> RunnelError:
 
 def _shortage(error: Exception, text: str) -> SystemFault | None:
     """What the query is not to blame for; the statement quoted in the text is left out."""
+    if is_cut_off(error):
+        return SystemFault("the Spark process has ended", detail=text[:300] or None, hint=HINT)
     told = f"{type(error).__name__}: {_CONTEXT.sub('', text)}"
     for signs, what, hint in _SHORTAGES:
         sign = next((sign for sign in signs if sign in told), None)

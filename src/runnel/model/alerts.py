@@ -26,6 +26,8 @@ class AlertKind(StrEnum):
     SUSPENDED = "suspended"
     AUTO_SUSPENDED = "auto_suspended"
     RESUMED = "resumed"
+    OUTAGE = "outage"
+    OUTAGE_OVER = "outage_over"
     UPSTREAM_SUSPENDED = "upstream_suspended"
     UPSTREAM_FAILED = "upstream_failed"
     UPSTREAM_RECOVERED = "upstream_recovered"
@@ -61,6 +63,7 @@ ENDS: dict[AlertKind, tuple[AlertKind, ...]] = {
     AlertKind.FRESH: (AlertKind.STALE,),
     AlertKind.LAG_REACHABLE: (AlertKind.LAG_UNREACHABLE,),
     AlertKind.RESUMED: (AlertKind.AUTO_SUSPENDED, AlertKind.SUSPENDED),
+    AlertKind.OUTAGE_OVER: (AlertKind.OUTAGE,),
     AlertKind.UPSTREAM_RECOVERED: (AlertKind.UPSTREAM_SUSPENDED, AlertKind.UPSTREAM_FAILED),
     AlertKind.REINITIALIZED: (AlertKind.REINITIALIZE_NEEDED,),
     AlertKind.RETENTION_SAFE: (AlertKind.RETENTION_RISK,),

@@ -95,6 +95,10 @@ class Settings:
         default=3,
         metadata={"doc": "a table that fails so many times in a row is suspended by `run`"},
     )
+    max_outage: float = field(
+        default=3600.0,
+        metadata={"doc": "... but for system errors not before they have lasted so long, as '1h'"},
+    )
     min_schedule: float = field(
         default=1.0,
         metadata={"doc": "the shortest schedule that a table may have, in seconds or as '1m'"},
@@ -149,7 +153,7 @@ def _layers(
     return [("runnel.toml", from_file), ("environment", from_environ), ("argument", arguments)]
 
 
-_DURATIONS = frozenset({"scheduler_interval", "min_schedule"})
+_DURATIONS = frozenset({"scheduler_interval", "min_schedule", "max_outage"})
 _BOOLEANS = {
     "true": True, "1": True, "on": True, "yes": True,
     "false": False, "0": False, "off": False, "no": False,

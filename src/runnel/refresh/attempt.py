@@ -9,8 +9,8 @@ from functools import partial
 from time import perf_counter
 
 from runnel.catalog import Source, StreamTable, set_grouped
-from runnel.catalog.records import AttemptFields
-from runnel.errors import Abandoned, Busy, RunnelError, SourceError
+from runnel.catalog.records import FORGIVEN, AttemptFields, TableFields
+from runnel.errors import Abandoned, Busy, NotFound, RunnelError, SourceError, SparkEnded
 from runnel.lake.session import translate
 from runnel.model import refresh as states
 from runnel.model.alerts import AlertKind
@@ -41,7 +41,7 @@ def refresh_table(
     patience = workspace.settings.busy_wait_seconds if wait is None else wait
     with workspace.leases.hold(lease_of(table_id), wait=patience) as lease:
         start = perf_counter()
-        table = _by_itself(workspace, recover(workspace, current(workspace, table_id)))
+        table = _by_itself(workspace, recovered(workspace, table_id))
         if table.state is TableState.SUSPENDED:
             return skipped(table, "the table is suspended")
         if table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp:
@@ -58,6 +58,17 @@ def refresh_table(
             raise
         _finish(workspace, table, attempt, result)
         return result
+
+
+def recovered(workspace: Workspace, table_id: str) -> StreamTable:
+    """The table in step with its trace; when that cannot be read, this is a refresh that failed."""
+    table = current(workspace, table_id)
+    try:
+        return recover(workspace, table)
+    except NotFound:
+        raise
+    except Exception as error:
+        raise note_failure(workspace, table, error) from error
 
 
 def _by_itself(workspace: Workspace, table: StreamTable) -> StreamTable:
@@ -98,8 +109,16 @@ def is_unmoved(workspace: Workspace, table: StreamTable, frontier: Frontier) -> 
         or table.follows_time
         or table.frontier.pins != frontier.pins
         or table.frontier.data_timestamp >= frontier.data_timestamp
-        or workspace.trace(table).log.latest_version() != table.trace_version
+        or not _is_settled(workspace, table)
     )
+
+
+def _is_settled(workspace: Workspace, table: StreamTable) -> bool:
+    """Whether the trace is where the catalog has it; why it cannot be read is found out later."""
+    try:
+        return workspace.trace(table).log.latest_version() == table.trace_version
+    except RunnelError:
+        return False
 
 
 def unmoved(table: StreamTable, frontier: Frontier, seconds: float) -> RefreshResult:
@@ -199,9 +218,8 @@ def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: Refr
     if (seconds := work_of(table, result)) is not None:
         workspace.catalog.update_table(table.id, work_seconds=seconds)
     if table.consecutive_errors or table.last_error or table.reinitialize or is_renewed:
-        workspace.catalog.update_table(
-            table.id, consecutive_errors=0, last_error=None, reinitialize=None, retry_at=None
-        )
+        forgiven: TableFields = {**FORGIVEN, "reinitialize": None}
+        workspace.catalog.update_table(table.id, **forgiven)
     if table.state is TableState.UNINITIALIZED:
         workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
     tell(workspace, table, result)
@@ -239,7 +257,7 @@ def fields_of(result: RefreshResult) -> AttemptFields:
     }  # fmt: skip
 
 
-def note_failure(workspace: Workspace, table: StreamTable, error: RunnelError) -> RunnelError:
+def note_failure(workspace: Workspace, table: StreamTable, error: Exception) -> RunnelError:
     """Record a refresh that failed before it began."""
     attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
     return fail(workspace, table, attempt, error, 0.0)
@@ -253,7 +271,8 @@ def fail(
         workspace.catalog.finish_attempt(attempt, states.Outcome.INTERRUPTED, seconds=seconds)
         return Abandoned(f"the refresh of {table.name} was given up: the process ends")
     told = translate(error)
-    if isinstance(told, Busy):
+    told = workspace.end_of_spark() or told
+    if isinstance(told, Busy | SparkEnded):
         workspace.catalog.finish_attempt(
             attempt, states.Outcome.INTERRUPTED, error=str(told), seconds=seconds
         )

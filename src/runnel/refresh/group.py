@@ -12,11 +12,14 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 from runnel.catalog import Advance, Lease, StreamTable, advance_together, set_grouped
+from runnel.errors import RunnelError
 from runnel.model import refresh as states
 from runnel.model.failpoints import reach
+from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import (
@@ -26,6 +29,7 @@ from runnel.refresh.attempt import (
     is_unmoved,
     lease_of,
     progress,
+    recovered,
     result_of,
     skipped,
     tell,
@@ -33,7 +37,7 @@ from runnel.refresh.attempt import (
     work_of,
 )
 from runnel.refresh.pins import Pins
-from runnel.refresh.recovery import current, recover
+from runnel.refresh.recovery import current
 from runnel.refresh.workspace import Workspace
 
 _log = logging.getLogger("runnel")
@@ -53,7 +57,7 @@ def refresh_group(
         # In one order everywhere, so that two groups never wait for each other.
         names = [lease_of(table_id) for table_id in sorted(table_ids)]
         held = [stack.enter_context(workspace.leases.hold(n, wait=patience)) for n in names]
-        tables = [recover(workspace, current(workspace, table_id)) for table_id in table_ids]
+        tables = [recovered(workspace, table_id) for table_id in table_ids]
         if (reason := _obstacle(tables, pins)) is not None:
             return {table.name.key: skipped(table, reason) for table in tables}
         return _GroupRun(workspace, pins, held, _hold_back(workspace, tables)).run()
@@ -119,11 +123,11 @@ class _GroupRun:
         self.pins.forget(table.name.key for table in self.tables)
         told = str(getattr(error, "primary", error)) if isinstance(error, Exception) else None
         for table in self.tables:
-            try:
-                self._withdraw(table)
-                self._close(table, told)
-            except Exception as trouble:
-                _log.warning("%s: not all of its group is undone yet: %s", table.name, trouble)
+            for undo in (self._withdraw, partial(self._close, told=told)):
+                try:
+                    undo(table)
+                except Exception as trouble:
+                    _log.warning("%s: not all of its group is undone yet: %s", table.name, trouble)
 
     def _withdraw(self, table: StreamTable) -> None:
         trace = self.workspace.trace(table)
@@ -151,8 +155,8 @@ def _no_data(
     start = perf_counter()
     moves = []
     for table in (current(workspace, table_id) for table_id in table_ids):
-        frontier = pins.frontier(table.sources)
-        if not (table.grouped and is_unmoved(workspace, table, frontier)):
+        frontier = _readable(pins, table)
+        if not (frontier and table.grouped and is_unmoved(workspace, table, frontier)):
             pins.forget(current(workspace, table_id).name.key for table_id in table_ids)
             return None
         moves.append((table, frontier))
@@ -161,6 +165,14 @@ def _no_data(
     owner, reason = workspace.leases.owner, next(iter(results.values())).reason
     is_recorded = workspace.catalog.record_all_no_data(moves, owner, seconds, reason)
     return results if is_recorded else None
+
+
+def _readable(pins: Pins, table: StreamTable) -> Frontier | None:
+    """Where the sources stand; None when one cannot be read, which its attempt will tell."""
+    try:
+        return pins.frontier(table.sources)
+    except RunnelError:
+        return None
 
 
 def _obstacle(tables: Sequence[StreamTable], pins: Pins) -> str | None:

@@ -21,7 +21,7 @@ from runnel.lake.names import (
     retract_view,
     sync_tables,
 )
-from runnel.lake.session import Session, open_session, translate
+from runnel.lake.session import Session, open_session, stop_session, translate
 from runnel.lake.trace import Trace
 from runnel.lake.writing import WriteMode, write_frame
 from runnel.model.functions import OwnFunction
@@ -77,7 +77,7 @@ class SessionKeeper:
     def close(self) -> None:
         with self._lock:
             if self._session is not None and self._session.is_owned:
-                self._session.spark.stop()
+                stop_session(self._session.spark)
             self._session = None
 
     def sync(self) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from runnel.catalog import Leases, Source, StreamTable, Writer
 from runnel.compile.pipeline import CompiledQuery
+from runnel.errors import SparkEnded
+from runnel.lake.ended import end_of
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
 from runnel.lake.interrupts import cancel, cancelling
@@ -168,6 +170,11 @@ class Workspace:
             while len(self._frames) > _FRAMES:
                 self._frames.popitem(last=False)
         return frame
+
+    def end_of_spark(self) -> SparkEnded | None:
+        """What became of the session, if there was one and nothing works in it any more."""
+        spark = self.present_spark()
+        return end_of(spark) if spark is not None else None
 
     def abandon(self) -> None:
         """End what refreshes have running in Spark, here and now; others' jobs go on."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from runnel.catalog import IN_CYCLE, READS, Source, StreamTable
-from runnel.catalog.records import TableFields
+from runnel.catalog.records import FORGIVEN, TableFields
 from runnel.compile.sources import source_names
 from runnel.errors import InUse, UserError
 from runnel.model.alerts import AlertKind
@@ -126,7 +126,7 @@ def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> Non
 def resumed(table: StreamTable) -> TableFields:
     """What is recorded of a table that goes on: earlier errors are forgotten."""
     state = TableState.ACTIVE if table.epoch else TableState.UNINITIALIZED
-    return {"state": state, "consecutive_errors": 0, "last_error": None, "retry_at": None}
+    return {"state": state, **FORGIVEN}
 
 
 def resume_holder(workspace: Workspace, table: StreamTable) -> None:

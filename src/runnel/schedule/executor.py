@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runnel.catalog import StreamTable
-from runnel.errors import Abandoned, Busy, NotFound, RunnelError
+from runnel.errors import Abandoned, Busy, NotFound, RunnelError, SparkEnded
 from runnel.lake.session import translate
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
@@ -60,9 +60,9 @@ class LakeExecutor:
         except (_Overtaken, NotFound):
             return Finished(start, Ending.OVERTAKEN)
         except _Failed as failure:
-            return _failed(start, failure.error, failure.key)
+            return self._failed(start, failure.error, failure.key)
         except Exception as error:
-            return _failed(start, translate(error), start.unit.members[0])
+            return self._failed(start, translate(error), start.unit.members[0])
 
     def _refresh(self, start: Start) -> tuple[RefreshResult, ...]:
         snapshot = start.snapshot
@@ -119,19 +119,23 @@ class LakeExecutor:
         tables = {table.name.key: table}
         if table.views:
             for error in renew_views(self.workspace, tables, {table.name.key}, pins).values():
-                raise error
+                # It has been recorded there.
+                raise error if isinstance(error, Busy) else _Failed(table.name.key, error)
         if {s.key for s in tables[table.name.key].sources} != {s.key for s in table.sources}:
             raise _Overtaken
+
+    def _failed(self, start: Start, error: RunnelError, key: str) -> Finished:
+        """No table is to blame when Spark has ended, whatever the error says."""
+        end = error if isinstance(error, SparkEnded) else self.workspace.end_of_spark()
+        if end is not None:
+            return Finished(start, Ending.LOST, error=str(end), fault=end)
+        return Finished(
+            start, Ending.FAILED, error=str(error), error_class=error.error_class,
+            is_retryable=error.retryable, failed=key,
+        )  # fmt: skip
 
     def _found(self, key: str) -> StreamTable:
         table = self.workspace.catalog.find(key)
         if table is None:
             raise _Overtaken
         return table
-
-
-def _failed(start: Start, error: RunnelError, key: str) -> Finished:
-    return Finished(
-        start, Ending.FAILED, error=str(error), error_class=error.error_class,
-        is_retryable=error.retryable, failed=key,
-    )  # fmt: skip

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from math import inf
 from random import Random
 
 from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
+from runnel.model.tabular import duration
 from runnel.schedule.retry import back_off, busy_pause
 from runnel.schedule.units import Unit
-from runnel.schedule.views import Book, Ending, Finished, TableView
+from runnel.schedule.views import Book, Ending, Failure, Finished, TableView, instant
 
 
 @dataclass(slots=True)
@@ -21,6 +23,7 @@ class Failures:
     book: Book
     alerts: Alerts
     most: int
+    longest: float
     random: Random
     _busy: dict[Unit, tuple[int, float]] = field(default_factory=dict)
 
@@ -51,22 +54,63 @@ class Failures:
         key = event.failed or event.start.unit.members[0]
         if key not in tables:
             return
-        table = tables[key] = replace(tables[key], errors=tables[key].errors + 1)
+        table = replace(tables[key], errors=tables[key].errors + 1)
+        known = self.book.failures(table) if table.errors >= self.most else ()
         said = (event.error or "unknown").partition("\n")[0]
-        if table.errors >= self.most:
-            self._suspend(tables, table, said)
-        else:
-            # What only another state of the sources can mend has no hurry.
-            wait = now + back_off(table.errors, self.random)
-            until = wait if event.is_retryable or next_due == inf else max(wait, next_due)
-            self.book.hold_off(table, until)
-            tables[key] = replace(table, retry_at=until)
+        verdict = self._verdict(now, event.is_retryable, table, known)
+        if verdict is not None:
+            tables[key] = self._suspend(table, f"{verdict}: {said}")
+            return
+        tables[key] = self._hold_off(now, event.is_retryable, table, next_due)
+        outage = _outage(known)
+        if event.is_retryable and len(outage) >= self.most:
+            self._tell_outage(tables[key], outage, said)
 
-    def _suspend(self, tables: dict[str, TableView], table: TableView, said: str) -> None:
-        reason = f"failed {table.errors} times in a row: {said}"
+    def _verdict(
+        self, now: float, is_retryable: bool, table: TableView, known: Sequence[Failure]
+    ) -> str | None:
+        """Why a table is given up; None when it is not."""
+        told = f"failed {table.errors} times in a row"
+        if not is_retryable:
+            return told if _faults(known) >= self.most else None
+        outage = _outage(known)
+        if len(outage) < self.most or now - outage[-1].at <= self.longest:
+            return None
+        return f"{told}, for {duration(now - outage[-1].at)}"
+
+    def _hold_off(
+        self, now: float, is_retryable: bool, table: TableView, next_due: float
+    ) -> TableView:
+        # What only another state of the sources can mend has no hurry.
+        wait = now + back_off(table.errors, self.random)
+        until = wait if is_retryable or next_due == inf else max(wait, next_due)
+        self.book.hold_off(table, until)
+        return replace(table, retry_at=until)
+
+    def _suspend(self, table: TableView, reason: str) -> TableView:
         self.book.suspend(table, reason)
-        tables[table.key] = replace(table, state=TableState.SUSPENDED)
         self.alerts.emit(AlertKind.AUTO_SUSPENDED, table.title, reason, errors=table.errors)
+        return replace(table, state=TableState.SUSPENDED)
+
+    def _tell_outage(self, table: TableView, outage: Sequence[Failure], said: str) -> None:
+        assert table.retry_at is not None
+        since, next_try = instant(outage[-1].at), instant(table.retry_at)
+        self.alerts.emit(
+            AlertKind.OUTAGE, table.title,
+            f"failed {table.errors} times in a row, next try at {next_try:%H:%M:%S} UTC: {said}",
+            errors=table.errors, since=since, next_try=next_try,
+            suspended_after=instant(outage[-1].at + self.longest),
+        )  # fmt: skip
+
+
+def _outage(known: Sequence[Failure]) -> list[Failure]:
+    """The failures, newest first, back to one that had another reason."""
+    return list(takewhile(lambda failure: failure.is_retryable, known))
+
+
+def _faults(known: Sequence[Failure]) -> int:
+    """How many there are that no waiting would have helped."""
+    return sum(not failure.is_retryable for failure in known)
 
 
 def _pause(ending: Ending, times: int) -> float:

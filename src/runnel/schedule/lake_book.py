@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from runnel.catalog import Progress, QuietMove, Source, StreamTable
-from runnel.errors import NotFound
+from runnel.errors import NotFound, SystemFault
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import TableState
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.outlook import view_of
-from runnel.schedule.views import Snapshot, TableView, instant
+from runnel.schedule.views import Failure, Snapshot, TableView, instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,10 @@ class LakeBook:
         # It may have been dropped meanwhile.
         with suppress(NotFound):
             self.workspace.catalog.update_table(table.id, wait_seconds=table.waited)
+
+    def failures(self, table: TableView) -> Sequence[Failure]:
+        found = self.workspace.catalog.failures(table.id, table.errors)
+        return [Failure(f.at.timestamp(), f.code == SystemFault.code) for f in found]
 
     def skip(self, table: TableView, reason: str) -> None:
         self.workspace.catalog.record_skip(table.id, self.workspace.leases.owner, reason)

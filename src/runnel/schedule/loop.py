@@ -64,12 +64,13 @@ class Loop:
     _running: dict[tuple[int, str], Start] = field(default_factory=dict)
     _results: list[RefreshResult] = field(default_factory=list)
     _troubles: dict[str, str] = field(default_factory=dict)
+    lost: RunnelError | None = None
 
     def once(self) -> list[RefreshResult]:
         """Refresh what is due now, each table at most once, and come back."""
         try:
             self._begin(self.machine.decide(self.clock()))
-            while self._running and not self.stop.is_set():
+            while self._running and self._goes_on:
                 if self._take(0.2):
                     self._begin(self.machine.continue_passes())
         finally:
@@ -77,14 +78,18 @@ class Loop:
         return self._results
 
     def forever(self) -> None:
-        """Go on until `stop` is set or Ctrl-C is pressed."""
+        """Go on until `stop` is set, Ctrl-C is pressed, or what every refresh needs is `lost`."""
         try:
-            while not self.stop.is_set():
+            while self._goes_on:
                 self._tick()
         except KeyboardInterrupt:
             self.stop.set()
         finally:
             self._end()
+
+    @property
+    def _goes_on(self) -> bool:
+        return not self.stop.is_set() and self.lost is None
 
     @property
     def is_hanging(self) -> bool:
@@ -166,6 +171,7 @@ class Loop:
             return False
         self._running.pop((event.start.number, str(event.start.unit)), None)
         self._results.extend(event.results)
+        self.lost = self.lost or event.fault
         del self._results[:-1000]
         try:
             self.machine.finished(self.clock(), event)
@@ -178,7 +184,7 @@ class Loop:
     def _end(self) -> None:
         """Let what runs finish, then abandon it; then go, whatever still hangs."""
         self.machine.stop()
-        self._drain(FINISH_SECONDS if self.stop.is_set() else 0.0)
+        self._drain(0.0 if self._goes_on else FINISH_SECONDS)
         if self._running:
             self.abandon()
             self._drain(ABANDON_SECONDS)

@@ -36,6 +36,7 @@ class Limits:
     concurrent: int = 4
     errors: int = 3
     interval: float = 1.0
+    outage: float = 3600.0
 
 
 @dataclass(slots=True)
@@ -58,9 +59,10 @@ class Machine:
     _watch: Watch = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(self.book, self.alerts, self.limits.errors, self.random)
+        limits, known = self.limits, {kind: set(keys) for kind, keys in self.lasting.items()}
+        self._failures = Failures(self.book, self.alerts, limits.errors, limits.outage, self.random)
         self._late = Late(self.book)
-        self._watch = Watch(self.alerts, {kind: set(keys) for kind, keys in self.lasting.items()})
+        self._watch = Watch(self.alerts, limits.errors, known)
 
     def decide(self, now: float) -> list[Start]:
         """What to start now; each start must be answered with `finished`."""
@@ -252,7 +254,9 @@ class Machine:
         of_pass.done.add(unit)
         for key in unit.members:
             timestamp = of_pass.snapshot.timestamp
-            self.tables[key] = replace(self.tables[key], timestamp=timestamp)
+            self.tables[key] = replace(
+                self.tables[key], timestamp=timestamp, errors=0, retry_at=None
+            )
 
     def _is_quiet(self, unit: Unit, of_pass: Pass) -> bool:
         return all(self._has_no_news(self.tables[k], of_pass.snapshot) for k in unit.members)

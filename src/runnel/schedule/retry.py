@@ -12,7 +12,7 @@ _LONGEST_BUSY = 5.0
 
 def back_off(errors: int, random: Random) -> float:
     """Seconds until the next try after so many errors in a row: doubling, and never in step."""
-    delay = min(_LONGEST, _FIRST * 2.0 ** max(0, errors - 1))
+    delay = min(_LONGEST, _FIRST * 2.0 ** min(max(0, errors - 1), 10))
     return delay * random.uniform(0.75, 1.25)
 
 

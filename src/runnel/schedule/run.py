@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -40,7 +41,10 @@ def run_lake(
     onlooker: Onlooker | None = None,
     notice_names: Callable[[], object] = lambda: None,
 ) -> Rows[RefreshResult]:
-    """Refresh what is due, once or until stopped; with `once`, what was done."""
+    """Refresh what is due, once or until stopped; with `once`, what was done.
+
+    When the Spark of this process ends meanwhile, that is the error that is raised.
+    """
     limits = limits_of(workspace.settings, workers)
     clock = SteadyClock()
     house = _House(workspace, clock, notice_names)
@@ -52,16 +56,28 @@ def run_lake(
         machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
         workspace.abandon, house.keep,
     )  # fmt: skip
+    done: list[RefreshResult] = []
     try:
         if once:
             house.keep()
             done = [result for result in loop.once() if not is_reserved(result.name)]
-            return Rows(done, RefreshResult.COLUMNS)
-        loop.forever()
-        return Rows([], RefreshResult.COLUMNS)
+        else:
+            loop.forever()
     finally:
         if not loop.is_hanging:
             workspace.is_ending.clear()
+    if loop.lost is not None:
+        _close_own(workspace)
+        if not loop.stop.is_set():
+            raise loop.lost
+    return Rows(done, RefreshResult.COLUMNS)
+
+
+def _close_own(workspace: Workspace) -> None:
+    """Close what this process left open: it may live on and seem to be at it still."""
+    own = str(workspace.leases.owner)
+    with suppress(RunnelError):
+        workspace.catalog.close_interrupted(lambda owner: str(owner) != own)
 
 
 def _lasting(workspace: Workspace) -> dict[AlertKind, set[str]]:
@@ -91,7 +107,12 @@ def limits_of(settings: Settings, workers: int | None) -> Limits:
         raise UserError(
             f"{concurrent} workers cannot refresh anything", detail="expected 1 or more"
         )
-    return Limits(concurrent, settings.max_consecutive_errors, settings.scheduler_interval)
+    return Limits(
+        concurrent,
+        settings.max_consecutive_errors,
+        settings.scheduler_interval,
+        settings.max_outage,
+    )
 
 
 @dataclass(slots=True)

@@ -57,5 +57,6 @@ def _due(machine: Machine, unit: Unit, table: TableView, now: float) -> float:
     """By its own schedule, or when it is tried again."""
     if table.state is TableState.SUSPENDED:
         return inf
-    due = machine.next_due(unit, now)
-    return max(due, table.retry_at) if table.retry_at is not None else due
+    if table.retry_at is not None and table.retry_at > now:
+        return table.retry_at
+    return machine.next_due(unit, now)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
-from runnel.errors import ErrorClass
+from runnel.errors import ErrorClass, RunnelError
 from runnel.model.frontier import Pin
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
@@ -71,7 +71,8 @@ class Start:
 class Ending(StrEnum):
     """How a refresh of a unit ended.
 
-    BUSY: someone else is at it. OVERTAKEN: it has moved on, or changed, since the pass began.
+    BUSY: someone else is at it. OVERTAKEN: it has moved on, or changed, since the pass began. LOST:
+    this process has lost what it needs for any refresh.
     """
 
     DONE = "done"
@@ -79,11 +80,15 @@ class Ending(StrEnum):
     BUSY = "busy"
     OVERTAKEN = "overtaken"
     ABANDONED = "abandoned"
+    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a start: what was done, or whose fault it is that it was not."""
+    """The end of a start: what was done, or whose fault it is that it was not.
+
+    `fault` is what was lost, if that is how it ended.
+    """
 
     start: Start
     ending: Ending
@@ -92,6 +97,15 @@ class Finished:
     error_class: ErrorClass | None = None
     is_retryable: bool = False
     failed: str | None = None
+    fault: RunnelError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A refresh that failed before; `is_retryable`: by an outage, not by the query or a source."""
+
+    at: float
+    is_retryable: bool
 
 
 class Book(Protocol):
@@ -112,6 +126,10 @@ class Book(Protocol):
 
     def quiet(self, snapshot: Snapshot, tables: Iterable[TableView]) -> Collection[str]:
         """Move tables without news to the snapshot; the keys of those that were still there."""
+        ...
+
+    def failures(self, table: TableView) -> Sequence[Failure]:
+        """The table's errors in a row, newest first."""
         ...
 
     def note_wait(self, table: TableView) -> None: ...

@@ -1,4 +1,4 @@
-"""Keeps an eye on the lag: tells when a table gets stale, or cannot keep its target."""
+"""Keeps an eye on all tables: tells who gets stale, cannot keep its target, or goes on again."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Watch:
     """
 
     alerts: Alerts
+    most_errors: int
     known: dict[AlertKind, set[str]] = field(default_factory=dict)
     _looked_at: float | None = None
 
@@ -33,10 +34,24 @@ class Watch:
         stale = _stale(now, tables, plan, self.known.get(AlertKind.STALE, ()))
         self._tell(AlertKind.STALE, AlertKind.FRESH, tables, stale)
         self._tell_held_up(tables, held_up(tables, plan))
+        self._end_outages(tables)
         if self._looked_at is None or not 0 <= now - self._looked_at < _EVERY:
             self._looked_at = now
             missed = _missed(tables, plan)
             self._tell(AlertKind.LAG_UNREACHABLE, AlertKind.LAG_REACHABLE, tables, missed)
+
+    def _end_outages(self, tables: Mapping[str, TableView]) -> None:
+        """They begin with a refresh that fails, which tells why; any process may see the end."""
+        lasting = self.known.setdefault(AlertKind.OUTAGE, set())
+        lasting |= {key for key, table in tables.items() if self._goes_on_failing(table)}
+        for key in sorted(lasting):
+            if key not in tables or not tables[key].errors:
+                lasting.discard(key)
+                if key in tables:
+                    self.alerts.emit(AlertKind.OUTAGE_OVER, tables[key].title, _NO_OUTAGE)
+
+    def _goes_on_failing(self, table: TableView) -> bool:
+        return table.errors >= self.most_errors and table.state is not TableState.SUSPENDED
 
     def _tell(
         self,
@@ -72,6 +87,7 @@ _HELD_UP = {
     TableState.UPSTREAM_SUSPENDED: AlertKind.UPSTREAM_SUSPENDED,
     TableState.UPSTREAM_FAILED: AlertKind.UPSTREAM_FAILED,
 }
+_NO_OUTAGE = "does not fail any more"
 _OVER = {
     AlertKind.FRESH: FRESH,
     AlertKind.LAG_REACHABLE: "can keep its target lag again",
