@@ -13,7 +13,8 @@ from runnel.model.schedule import Schedule
 from runnel.schedule.machine import Limits, Machine
 from runnel.schedule.units import Unit, units_of
 from runnel.schedule.views import Ending, Finished, Start, TableView
-from schedule.sim_world import SimBook, SimSnapshot, SimTable, World
+from schedule.sim_book import SimBook
+from schedule.sim_world import SimSnapshot, SimTable, World
 
 # A multiple of 48 s times a power of two: every table is due here.
 T0 = 48.0 * 2**10 * 34_000
@@ -122,6 +123,6 @@ class ByHand:
     def _begun(self, starts: list[Start]) -> list[str]:
         for start in starts:
             assert isinstance(start.snapshot, SimSnapshot)
-            assert self.world.begin(start.unit, start.snapshot, 1)
+            assert self.world.begin(start.unit, start.snapshot, 1) is None
             self.running[str(start.unit)] = start
         return [str(start.unit) for start in starts]

@@ -155,6 +155,35 @@ def test_who_is_late_waits_for_what_still_waits_elsewhere() -> None:
     assert (lake.at("b"), lake.at("d")) == (241, 241)
 
 
+def test_who_was_busy_when_a_pass_began_joins_it() -> None:
+    """Else what lies above it would be refreshed once more, to another instant."""
+    lake = ByHand(table("a", "30s", "x"), table("b", "30s", "a", "c", "y"), table("c", None, "z"))
+    assert lake.tick(T0) == ["a", "c"]
+    lake.finish("c", T0 + 1)
+    assert lake.finish("a", T0 + 5) == ["b"]
+    for base in "xyz":
+        lake.write(base)
+    assert lake.tick(T0 + 12) == ["a"], "b is due, and still at it"
+    lake.world.revision += 1  # as when a comment is changed, or a group has advanced
+    assert lake.finish("b", T0 + 12.5) == ["c"]
+    lake.write("y")
+    assert lake.finish("c", T0 + 13) == []
+    assert lake.finish("a", T0 + 16) == ["b"]
+    assert lake.finish("b", T0 + 17) == []
+    assert [lake.at(name) for name in "abc"] == [12, 12, 12]
+    assert lake.machine.is_idle
+
+
+def test_a_pass_that_failed_for_a_table_is_not_joined_again() -> None:
+    lake = ByHand(table("a", "1h", "x"), table("slow", "1h", "x"))
+    lake.tick(T0)
+    lake.fail("a", T0 + 1)
+    lake.write("x")
+    assert lake.tick(T0 + 20) == ["a"]
+    lake.finish("a", T0 + 21)
+    assert lake.at("a") == 20, "with the sources as they are now"
+
+
 def test_who_is_late_longest_comes_first() -> None:
     lake = ByHand(table("a", "4m", "x"), table("b", "1m", "x"), concurrent=1)
     lake.run_all(T0)

@@ -134,6 +134,35 @@ def test_a_dropped_table_is_forgotten_in_the_middle_of_a_pass() -> None:
     assert lake.machine.is_idle
 
 
+def test_who_waited_for_a_table_that_it_no_longer_reads_goes_on() -> None:
+    """The pass in which it waits was formed before: it would wait in it for ever."""
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "b", "y"))
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE) == ["a"]
+    lake.world.tables["c"].view = replace(lake.view("c"), reads=(), pins={}, is_restless=True)
+    del lake.world.tables["b"]
+    lake.world.regroup((Unit(("a",)), Unit(("c",))))
+    assert lake.tick(T0 + MINUTE + 1) == ["c"]
+    lake.finish("c", T0 + MINUTE + 2)
+    lake.finish("a", T0 + MINUTE + 3)
+    assert lake.machine.is_idle
+
+
+def test_a_new_group_does_not_advance_in_part() -> None:
+    """Who waited by itself when the group was made is refreshed with the others."""
+    lake = ByHand(
+        table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "a"), table("d", "1m", "b", "c"),
+    )  # fmt: skip
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE) == ["a"]
+    lake.world.regroup((Unit(("a",)), Unit(("b", "c", "d"))))
+    assert lake.finish("a", T0 + MINUTE + 1) == ["b+c+d"]
+    lake.finish("b+c+d", T0 + MINUTE + 2)
+    lake.world.check_groups()
+
+
 def test_a_changed_schedule_recomputes_nothing() -> None:
     lake = ByHand(table("a", "4m", "x"))
     lake.run_all(T0)
