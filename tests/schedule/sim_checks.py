@@ -176,11 +176,9 @@ class _Lake:
     def _wanted(self) -> dict[Unit, float]:
         """Units with a schedule and what they read, with how long it is about until they are due."""
         own = {u: max(filter(None, map(self._own, u.members))) for u in self.timed}
-        found = dict(own)
+        slow = {u: max(own.get(a, 0.0) for a in {u, *self.graph.above[u]}) for u in self.timed}
+        found = dict(slow)
         for unit in self.timed:
             for other in self.graph.above[unit]:
-                found[other] = min(own[unit], found.get(other, own[unit]))
-        return {
-            unit: max([beat, *(own[a] for a in self.graph.above[unit] if a in own)])
-            for unit, beat in found.items()
-        }
+                found[other] = min(slow[unit], found.get(other, slow[unit]))
+        return found
