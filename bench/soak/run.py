@@ -29,7 +29,8 @@ class Plan:
     """What to do for how long, times in seconds.
 
     `kill_every` is the mean, counted from a daemon's first refresh. With `kills` it goes on, on a
-    slow machine, until there were as many, and stops killing then.
+    slow machine, until there were as many, and stops killing then. `goal` is the least share of the
+    time at which a table is within its target; without one that is told, not judged.
     """
 
     seconds: float = 600.0
@@ -40,6 +41,7 @@ class Plan:
     workers: int = 2
     seed: int = 0
     master: str | None = None
+    goal: float | None = None
 
 
 def soak(folder: Path, plan: Plan, say: Say = lambda text: None) -> Report:
@@ -66,6 +68,7 @@ class _Soak:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
+        self.report.goal = self.plan.goal
         self.random = Random(self.plan.seed)
         self.writer = Writer(self.lake, self.folder, Random(self.plan.seed + 1))
         self.reader = Reader(self.lake, Random(self.plan.seed + 2))

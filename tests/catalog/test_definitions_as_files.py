@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -68,6 +69,17 @@ def test_an_older_lake_gets_its_files_at_once(catalog: Writer, tmp_path: Path, m
     catalog.add_table(table)
     catalog.copy_definitions(Definitions(tmp_path / "later"))
     assert Definitions(tmp_path / "later").load() == ([table], [])
+
+
+def test_a_file_may_be_older_than_a_note_about_running(
+    catalog: Writer, definitions: Definitions, make_table: Make, tmp_path: Path
+):
+    table = make_table()
+    catalog.add_table(table)
+    file = tmp_path / "definitions" / f"{table.id}.json"
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps({k: v for k, v in known.items() if k != "wait_seconds"}))
+    assert definitions.load() == ([table], [])
 
 
 def test_what_is_read_comes_first(definitions: Definitions, make_table: Make):

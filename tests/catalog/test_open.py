@@ -79,7 +79,7 @@ def test_a_catalog_of_before_views_is_read(url: str, make_table: Callable[..., S
         with writing(catalog.engine) as connection:
             schema = migrate._schema(connection)
             place = f'"{schema}".stream_tables' if schema else "stream_tables"
-            for column in ("resolution", "retry_at", "work_seconds"):
+            for column in ("resolution", "retry_at", "work_seconds", "wait_seconds"):
                 connection.exec_driver_sql(f"ALTER TABLE {place} DROP COLUMN {column}")
             connection.execute(
                 meta.update().where(meta.c.key == migrate.VERSION_KEY).values(value=1)

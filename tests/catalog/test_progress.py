@@ -52,7 +52,7 @@ def test_a_note_about_running_is_no_change_of_definitions(
     table = make_table()
     catalog.add_table(table)
     before = catalog.revision()
-    catalog.update_table(table.id, retry_at=table.created_at, work_seconds=2.0)
+    catalog.update_table(table.id, retry_at=table.created_at, work_seconds=2.0, wait_seconds=3.0)
     assert catalog.revision() == before
 
 

@@ -13,7 +13,8 @@ from runnel.model.schedule import Schedule
 from runnel.schedule.machine import Limits, Machine
 from runnel.schedule.units import Unit, units_of
 from runnel.schedule.views import Ending, Finished, Start, TableView
-from schedule.sim_world import SimBook, SimSnapshot, SimTable, World
+from schedule.sim_book import SimBook
+from schedule.sim_world import SimSnapshot, SimTable, World
 
 # A multiple of 48 s times a power of two: every table is due here.
 T0 = 48.0 * 2**10 * 34_000
@@ -27,7 +28,7 @@ def table(name: str, schedule: str | None, *sources: str, seconds: float | None 
         reads=tuple(s for s in sources if s[0] not in "xyz"),
         bases=tuple(s for s in sources if s[0] in "xyz"),
         state=TableState.UNINITIALIZED, incarnation=f"life of {name}", is_restless=True,
-        seconds=seconds,
+        seconds=seconds, since=T0,
     )  # fmt: skip
     return SimTable(view, stride=1, longest=1.0)
 
@@ -71,7 +72,7 @@ class ByHand:
         return self._begun(self.machine.decide(now))
 
     def finish(
-        self, name: str, now: float, ending: Ending = Ending.DONE, **facts: Any
+        self, name: str, now: float, ending: Ending = Ending.DONE, took: float = 0.0, **facts: Any
     ) -> list[str]:
         """End a refresh; what starts because of that."""
         self.world.now = now
@@ -79,7 +80,7 @@ class ByHand:
         event = Finished(start, ending, **facts)
         if ending is Ending.DONE:
             assert isinstance(start.snapshot, SimSnapshot)
-            results = self.world.commit(start.unit, start.snapshot)
+            results = self.world.commit(start.unit, start.snapshot, took)
             assert results is not None
             event = replace(event, results=results)
         if ending is Ending.FAILED:
@@ -122,6 +123,6 @@ class ByHand:
     def _begun(self, starts: list[Start]) -> list[str]:
         for start in starts:
             assert isinstance(start.snapshot, SimSnapshot)
-            assert self.world.begin(start.unit, start.snapshot, 1)
+            assert self.world.begin(start.unit, start.snapshot, 1) is None
             self.running[str(start.unit)] = start
         return [str(start.unit) for start in starts]

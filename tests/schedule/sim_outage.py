@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from runnel.schedule.lag import misses, plan_lag
+from runnel.schedule.lag import plan_lag
+from runnel.schedule.misses import misses
 from runnel.schedule.units import condense
-from schedule.sim import Shape, Simulation
+from schedule.sim import Simulation
+from schedule.sim_make import Shape
 from schedule.sim_world import Broken
 
 LONGEST = 900.0

@@ -17,10 +17,11 @@ from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction
 from runnel.model.results import RefreshResult
+from runnel.model.schedule import Schedule
 from runnel.model.settings import Settings
 from runnel.refresh import attempt
 from runnel.refresh.workspace import Workspace
-from runnel.schedule.alerting import AlertBook, note_caught_up, watch_staleness
+from runnel.schedule.alerting import AlertBook, note_caught_up
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -120,41 +121,22 @@ def frontier(minutes_ago: float) -> Frontier:
     return Frontier({}, NOW - timedelta(minutes=minutes_ago))
 
 
-def test_staleness_is_told_by_the_differences(catalog: Writer):
-    book, heard = book_of(catalog)
-    late = build_table("late", frontier=frontier(5))
-    tables = [
-        late,
-        build_table("good", frontier=frontier(0.5)),
-        build_table("empty"),
-        build_table("`by hand`", frontier=frontier(5), schedule=None),
-    ]
-    for _ in range(2):
-        watch_staleness(catalog, book, tables, NOW)
-    assert [(a.kind, a.table) for a in heard] == [
-        (AlertKind.STALE, "late"), (AlertKind.STALE, "empty")
-    ]  # fmt: skip
-    assert heard[0].message == "is 5 min behind, its target is 60 s"
-    assert heard[0].facts == {"lag_seconds": 300.0, "target_seconds": 60.0}
-    heard.clear()
-    tables[0] = build_table("late", frontier=frontier(0))
-    tables[2] = build_table("empty", schedule=None)
-    watch_staleness(catalog, book, tables, NOW)
-    assert [(a.kind, a.table) for a in heard] == [
-        (AlertKind.FRESH, "late"), (AlertKind.FRESH, "empty")
-    ]  # fmt: skip
-
-
 def test_a_pass_tells_who_has_caught_up(catalog: Writer):
     book, heard = book_of(catalog)
+    nightly = Schedule.parse("cron 0 3 * * *")
     catalog.add_table(build_table("late", frontier=frontier(5)))
     catalog.add_table(build_table("now", frontier=frontier(0)))
     catalog.add_table(build_table("later", frontier=frontier(9)))
-    for name in ("late", "now"):
+    catalog.add_table(build_table("free", frontier=frontier(9), schedule=None))
+    catalog.add_table(build_table("nightly", frontier=frontier(10 * 60), schedule=nightly))
+    catalog.add_table(build_table("early", frontier=frontier(8 * 60), schedule=nightly))
+    for name in ("late", "now", "free", "nightly", "early"):
         book.emit(AlertKind.STALE, name, "is behind")
     heard.clear()
     note_caught_up(catalog, book, NOW)
-    assert [(a.kind, a.table) for a in heard] == [(AlertKind.FRESH, "now")]
+    assert {(a.kind, a.table) for a in heard} == {
+        (AlertKind.FRESH, "now"), (AlertKind.FRESH, "free"), (AlertKind.FRESH, "early")
+    }  # fmt: skip
 
 
 @pytest.fixture

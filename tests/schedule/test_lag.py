@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from runnel.schedule.lag import LagPlan, misses, note_of, plan_lag
+from runnel.model.schedule import parse_cron
+from runnel.schedule.lag import LagPlan, Rhythm, plan_lag
+from runnel.schedule.misses import misses, note_of
 from runnel.schedule.periods import SHORTEST, aligned, canonical, peak_lag, period_for
-from runnel.schedule.units import condense, units_of
+from runnel.schedule.units import Policy, Unit, condense, units_of
 from runnel.schedule.views import TableView
 from schedule.by_hand import T0, table
 from schedule.sim_world import SimTable
@@ -57,7 +60,7 @@ def test_downstream_has_the_target_of_the_fastest_consumer() -> None:
         table("c", "1h", "a"), table("d", "5m", "b"), table("e", None, "a"),
     )  # fmt: skip
     aims = plan(found).aims
-    assert (aims["a"].target, aims["a"].wanted_by) == (300, "b")
+    assert (aims["a"].target, aims["a"].wanted_by) == (300, "d")
     assert (aims["b"].target, aims["b"].wanted_by) == (300, "d")
 
 
@@ -70,6 +73,35 @@ def test_downstream_without_a_consumer_says_so() -> None:
     )
 
 
+def test_downstream_is_needed_through_tables_without_a_schedule() -> None:
+    """They come along when their consumers are due, and so does what they read."""
+    found = views(
+        table("a", "DOWNSTREAM", "x"), table("b", None, "a"), table("c", "1m", "b"),
+        table("d", "DOWNSTREAM", "x"), table("e", None, "d"), table("f", "cron 0 6 * * *", "e"),
+    )  # fmt: skip
+    made = plan(found)
+    assert (made.aims["a"].target, made.aims["a"].wanted_by) == (60, "c")
+    assert (made.aims["d"].target, made.aims["d"].wanted_by) == (None, "f")
+    assert made.aims["d"].cron == found["f"].schedule.cron
+    assert note_of("a", found["a"], made, None) == note_of("d", found["d"], made, None) == ""
+    assert made.aims["b"].target is None, "nobody asked for one"
+
+
+def test_a_table_with_a_schedule_hands_up_its_own_need_alone() -> None:
+    found = views(table("a", "DOWNSTREAM", "x"), table("m", "1h", "a"), table("c", "1m", "m"))
+    assert (plan(found).aims["a"].target, plan(found).aims["a"].wanted_by) == (3600, "m")
+
+
+def test_downstream_is_needed_by_who_is_refreshed_together_with_it() -> None:
+    """The order of a group's members is no matter, nor who of them reads whom."""
+    found = views(
+        table("a", "DOWNSTREAM", "x"), table("b", "DOWNSTREAM", "a"), table("c", "1m", "b"),
+        table("d", "DOWNSTREAM", "x"),
+    )  # fmt: skip
+    made = plan_lag(found, condense(found, [Unit(("a", "b", "c", "d"))]))
+    assert {key: aim.target for key, aim in made.aims.items()} == dict.fromkeys("abcd", 60)
+
+
 def test_a_miss_names_the_amount_and_the_table_that_is_waited_for() -> None:
     found = views(
         table("a", "1m", "x", seconds=20), table("b", "1m", "a", seconds=5),
@@ -80,6 +112,19 @@ def test_a_miss_names_the_amount_and_the_table_that_is_waited_for() -> None:
     assert note_of("d", found["d"], plan(found), missed["d"]) == (
         "misses its target by about 12 s: refreshing takes 11 s, waiting for b 25 s"
     )
+
+
+def test_waiting_beyond_the_work_above_is_waiting_for_its_turn() -> None:
+    a, b = table("a", "1m", "x", seconds=8), table("b", "1m", "a", seconds=5)
+    b.view = replace(b.view, waited=40.0)
+    ((by, why),) = misses(views(a, b), plan(views(a, b))).values()
+    assert by == 2 * (40 + 5) - 60
+    assert why == (
+        "refreshing takes 5.0 s, waiting for a 8.0 s, waiting for its turn 32 s, "
+        "as more is due than max_concurrent_refreshes lets run side by side"
+    )
+    b.view = replace(b.view, waited=3.0)
+    assert misses(views(a, b), plan(views(a, b))) == {}, "a has not always news"
 
 
 def test_a_miss_because_of_a_slower_schedule_above_says_what_to_do() -> None:
@@ -111,6 +156,18 @@ def test_a_table_below_a_frequent_cron_line_keeps_its_own_period() -> None:
     made = plan(found)
     rhythm = made.rhythms[made.graph.unit_of["b"]]
     assert rhythm.next(T0) == T0 + 1536
+
+
+def test_the_slowest_policy_waits_for_every_rhythm_of_a_group() -> None:
+    hourly, later = parse_cron("0 * * * *"), parse_cron("30 * * * *")
+    rhythm = Rhythm(24.0, (hourly, later), policy=Policy.SLOWEST)
+    ten = datetime(2026, 7, 1, 10, tzinfo=UTC).timestamp()
+    assert rhythm.next(ten) == ten + 3600, "half past ten comes first, but that is not the last"
+    assert rhythm.next(ten + 1) == ten + 3600
+    assert rhythm.next(ten + 1801) == ten + 5400
+    for reached in (ten, ten + 1, ten + 1800, ten + 1801):
+        due = rhythm.next(reached)
+        assert rhythm.last(due - 0.001) <= reached < rhythm.last(due)
 
 
 def test_a_cycle_is_one_unit() -> None:

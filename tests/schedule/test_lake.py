@@ -16,6 +16,7 @@ from runnel.errors import NotFound, SystemFault, UserError
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction, TableState
+from runnel.model.schedule import Schedule
 
 
 @pytest.fixture
@@ -121,6 +122,17 @@ def test_statistics(lake: runnel.Lake):
     for bad in ("soon", 0, timedelta(0)):
         with pytest.raises(UserError):
             lake.stats(window=bad)
+
+
+def test_statistics_know_the_target_of_a_downstream_table(lake: runnel.Lake):
+    catalog = lake._workspace.catalog
+    downstream = Schedule.parse("DOWNSTREAM")
+    catalog.add_table(build_table("upper", schedule=downstream))
+    catalog.add_table(build_table("lower", reads=("upper",), schedule=Schedule.parse("5m")))
+    catalog.add_table(build_table("alone", schedule=downstream))
+    found = {row.name: (row.target_seconds, row.lag_attainment) for row in lake.stats()}
+    assert (found["upper"], found["lower"], found["alone"]) == ((300, 0), (300, 0), (None, None))
+    assert lake.stats("upper").target_seconds == lake.status("upper").target_seconds == 300
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path):

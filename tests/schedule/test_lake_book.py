@@ -14,6 +14,7 @@ from runnel.errors import QueryFailed
 from runnel.model.columns import Column
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, TableState
+from runnel.model.results import RefreshResult
 from runnel.model.views import Resolution, View
 from runnel.refresh.attempt import note_failure
 from runnel.schedule import seeing
@@ -117,6 +118,21 @@ def test_a_table_that_moved_meanwhile_is_left_to_who_moved_it(lake: FakeLake) ->
     assert lake.at("a") == T0
 
 
+def test_a_table_that_vanishes_while_the_scheduler_looks_is_left_out(lake: FakeLake) -> None:
+    gone = lake.add("a", "1m", "x1", at=T0)
+    lake.add("b", "1m", "x1", at=T0)
+    made = machine(lake)
+    made.decide(T0 + 1)
+    revision = made.book.revision()
+    lake.workspace.catalog.remove_tables([gone.id])
+    made.book.revision = lambda: revision  # type: ignore[method-assign]
+    assert made.decide(T0 + 24) == []
+    assert lake.at("b") == T0 + 24
+    del made.book.revision
+    assert made.decide(T0 + 48) == []
+    assert (made.tables.keys(), made.is_idle) == ({"default.b"}, True)
+
+
 def test_a_source_that_cannot_be_read_is_left_to_the_refresh(lake: FakeLake) -> None:
     lake.add("a", "1m", "x1", at=T0)
     lake.add("b", "1m", "x2", at=T0)
@@ -138,6 +154,26 @@ def test_errors_are_remembered_by_the_catalog(lake: FakeLake) -> None:
         assert (stored.retry_at is not None) == (count < 3)
         assert machine(lake).decide(T0 + 100 * count + 1) == [], "nor does another process try it"
     assert stored.state is TableState.SUSPENDED
+
+
+def test_how_long_a_table_waits_is_remembered_by_the_catalog(lake: FakeLake) -> None:
+    table = lake.add("a", "1m", "x1", at=T0)
+    lake.base("x1").version = 2
+    made = machine(lake)
+    (start,) = made.decide(T0 + 24)
+    result = RefreshResult("a", RefreshAction.DIFFERENTIAL, "", seconds=4.0)
+    made.finished(T0 + 24 + 14, Finished(start, Ending.DONE, (result,)))
+    assert waited(lake, table.id) == pytest.approx(2.0)
+    assert machine(lake).book.tables()["default.a"].waited == pytest.approx(2.0)
+    lake.base("x1").version = 1
+    machine(lake).decide(T0 + 48)
+    assert waited(lake, table.id) == pytest.approx(1.6), "who has no news waits for nobody"
+
+
+def waited(lake: FakeLake, table_id: str) -> float | None:
+    stored = lake.workspace.catalog.get(table_id)
+    assert stored is not None
+    return stored.wait_seconds
 
 
 def test_a_skip_is_recorded(lake: FakeLake) -> None:

@@ -15,7 +15,7 @@ from runnel.schedule import loop as loops
 from runnel.schedule.clock import SteadyClock
 from runnel.schedule.loop import Loop
 from runnel.schedule.machine import Limits, Machine
-from runnel.schedule.views import Ending, Finished, Start
+from runnel.schedule.views import Ending, Finished, Start, TableView
 from schedule.by_hand import T0, ByHand, table
 from schedule.sim_world import SimSnapshot
 
@@ -198,6 +198,78 @@ def test_trouble_beside_the_refreshes_stops_nobody(caplog: pytest.LogCaptureFixt
     told = [record.message for record in caplog.records]
     assert told.count("the scheduler could not look for work: dropped meanwhile") == 1
     assert told.count("the scheduler could not look after the lake: no such view") == 1
+
+
+def test_an_error_of_the_scheduler_itself_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged once, with where it came from, and everything is read again."""
+    lake = ByHand(table("a", "1m", "x"))
+    stop, seen = threading.Event(), Seen()
+    wrong = iter([KeyError("a"), KeyError("a")])
+    decide, read = lake.machine.decide, [0]
+    tables = lake.book.tables
+
+    def failing(now: float) -> list[Start]:
+        starts = decide(now)
+        if (error := next(wrong, None)) is not None:
+            lake.machine.passes.under_way.clear()
+            raise error
+        return starts
+
+    def counting() -> dict[str, TableView]:
+        read[0] += 1
+        return tables()
+
+    lake.book.tables = counting  # type: ignore[method-assign]
+    lake.machine = _With(lake.machine, failing)  # type: ignore[assignment]
+    seen.ended = lambda event: stop.set()  # type: ignore[method-assign]
+    loop = make(lake, Worker(lake), onlooker=seen, stop=stop)
+    loop.machine.limits = Limits(interval=0.01)
+    loop.forever()
+    assert (seen.begun, read) == (["a"], [3])
+    (told,) = caplog.records
+    assert told.message == "the scheduler could not look for work: 'a'"
+    assert told.exc_info is not None
+    assert told.exc_info[0] is KeyError
+
+
+def test_an_end_that_cannot_be_noted_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    stop, seen = threading.Event(), Seen()
+
+    def finished(now: float, event: Finished) -> None:
+        stop.set()
+        raise KeyError("b")
+
+    machine = _With(lake.machine, lake.machine.decide)
+    machine.finished = finished  # type: ignore[attr-defined]
+    lake.machine = machine  # type: ignore[assignment]
+    make(lake, Worker(lake), onlooker=seen, stop=stop).forever()
+    assert seen.over == [("a", Ending.DONE)]
+    assert [r.message for r in caplog.records] == ["the end of a refresh could not be noted: 'b'"]
+
+
+def test_who_looks_on_and_stumbles_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "x"))
+    stop, over = threading.Event(), []
+
+    class Stumbling(Seen):
+        def looked(self, now: float, machine: Machine) -> None:
+            raise ValueError("no terminal")
+
+        def started(self, start: Start) -> None:
+            raise ValueError("no terminal")
+
+        def ended(self, event: Finished) -> None:
+            over.append(str(event.start.unit))
+            if len(over) == 2:
+                stop.set()
+            raise ValueError("no terminal")
+
+    make(lake, Worker(lake), onlooker=Stumbling(), stop=stop).forever()
+    assert sorted(over) == ["a", "b"]
+    assert [record.message for record in caplog.records] == [
+        "what goes on could not be shown: no terminal"
+    ]
 
 
 class _With:

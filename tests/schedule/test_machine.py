@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from runnel.errors import ErrorClass
 from runnel.model.refresh import TableState
 from runnel.schedule.units import Policy, Unit
 from schedule.by_hand import T0, ByHand, table
@@ -154,6 +155,35 @@ def test_who_is_late_waits_for_what_still_waits_elsewhere() -> None:
     assert (lake.at("b"), lake.at("d")) == (241, 241)
 
 
+def test_who_was_busy_when_a_pass_began_joins_it() -> None:
+    """Else what lies above it would be refreshed once more, to another instant."""
+    lake = ByHand(table("a", "30s", "x"), table("b", "30s", "a", "c", "y"), table("c", None, "z"))
+    assert lake.tick(T0) == ["a", "c"]
+    lake.finish("c", T0 + 1)
+    assert lake.finish("a", T0 + 5) == ["b"]
+    for base in "xyz":
+        lake.write(base)
+    assert lake.tick(T0 + 12) == ["a"], "b is due, and still at it"
+    lake.world.revision += 1  # as when a comment is changed, or a group has advanced
+    assert lake.finish("b", T0 + 12.5) == ["c"]
+    lake.write("y")
+    assert lake.finish("c", T0 + 13) == []
+    assert lake.finish("a", T0 + 16) == ["b"]
+    assert lake.finish("b", T0 + 17) == []
+    assert [lake.at(name) for name in "abc"] == [12, 12, 12]
+    assert lake.machine.is_idle
+
+
+def test_a_pass_that_failed_for_a_table_is_not_joined_again() -> None:
+    lake = ByHand(table("a", "1h", "x"), table("slow", "1h", "x"))
+    lake.tick(T0)
+    lake.fail("a", T0 + 1)
+    lake.write("x")
+    assert lake.tick(T0 + 20) == ["a"]
+    lake.finish("a", T0 + 21)
+    assert lake.at("a") == 20, "with the sources as they are now"
+
+
 def test_who_is_late_longest_comes_first() -> None:
     lake = ByHand(table("a", "4m", "x"), table("b", "1m", "x"), concurrent=1)
     lake.run_all(T0)
@@ -212,6 +242,23 @@ def test_a_group_with_the_policy_slowest_waits_for_its_last_member() -> None:
     lake.write("x")
     assert lake.run_all(T0 + MINUTE) == []
     assert lake.run_all(T0 + 96) == ["b+c"]
+
+
+def test_a_slowest_group_with_a_cron_line_says_when_it_is_due_next() -> None:
+    group = Unit(("b", "c"), Policy.SLOWEST)
+    lake = ByHand(table("b", "1m", "x"), table("c", "cron 0 * * * *", "x"), units=(group,))
+    hour = 3600.0 - T0 % 3600
+    lake.run_all(T0 + hour)
+    for seconds in (1, 30, 1000, 3599):
+        now = T0 + hour + seconds
+        assert lake.machine.next_due(group, now) == lake.machine.next_wake(now) == T0 + hour + 3600
+    lake.tick(T0 + hour + 3600)
+    lake.write("x")
+    lake.tick(T0 + hour + 3700)
+    assert lake.running == {}
+    lake.tick(T0 + hour + 7200)
+    lake.fail("b+c", T0 + hour + 7201, ErrorClass.USER)
+    assert lake.view("b").retry_at == T0 + hour + 10800, "not with the next minute"
 
 
 def test_cron_members_of_a_group_keep_their_own_schedule() -> None:

@@ -87,6 +87,29 @@ def test_the_plan_is_the_schedulers(tmp_path: Path, settings: dict[str, str]) ->
     lake.workspace.catalog.close()
 
 
+def test_status_says_who_waits_for_its_turn(lake: FakeLake) -> None:
+    lake.add("busy", "1m", "x1", at=T0, work_seconds=10.0, wait_seconds=50.0)
+    lake.add("calm", "1m", "x1", at=T0, work_seconds=10.0, wait_seconds=0.5)
+    notes = {name: row.lag_note for name, row in status(lake).items()}
+    assert notes["calm"] is None
+    assert notes["busy"] == (
+        "misses its target by about 60 s: refreshing takes 10 s, waiting for its turn 50 s, "
+        "as more is due than max_concurrent_refreshes lets run side by side"
+    )
+
+
+def test_status_and_alerts_agree_on_who_is_stale(lake: FakeLake) -> None:
+    hour = T0 - T0 % 3600
+    lake.add("good", "cron 0 * * * *", "x1", at=hour)
+    lake.add("late", "cron 0 * * * *", "x1", at=hour - 7200)
+    lake.add("empty", "1m", "x1", at=T0, frontier=None, altered_at=instant(T0 - 100))
+    lake.add("new", "1m", "x1", at=T0, frontier=None, altered_at=instant(T0))
+    lake.base("x1").version = 2
+    assert {name for name, row in status(lake).items() if row.stale} == {"late", "empty"}
+    told = {name for kind, name, _ in scheduler(lake)[1].heard if kind is AlertKind.STALE}
+    assert told == {"late", "empty"}
+
+
 def test_a_group_by_its_slowest_member_misses_the_target_of_the_others(tmp_path: Path) -> None:
     lake = FakeLake(tmp_path, diamond_schedule_policy="slowest")
     add_diamond(lake, "1m", "1h", None)
@@ -98,6 +121,15 @@ def test_a_group_by_its_slowest_member_misses_the_target_of_the_others(tmp_path:
     assert rows["counts"].lag_note is None
     assert rows["below"].lag_note is not None
     assert "counts, which it reads, is refreshed every 26 min" in rows["below"].lag_note
+    lake.workspace.catalog.close()
+
+
+def test_a_group_by_its_slowest_member_is_due_with_its_cron_line(tmp_path: Path) -> None:
+    lake = FakeLake(tmp_path, diamond_schedule_policy="slowest")
+    add_diamond(lake, "1m", "cron 0 * * * *", None)
+    hour = T0 + 3600 - T0 % 3600
+    lake.base("x1").version = 2
+    assert {status(lake)[name].next_due for name in ("sums", "both")} == {instant(hour)}
     lake.workspace.catalog.close()
 
 

@@ -12,7 +12,7 @@ from runnel.model.refresh import TableState
 from runnel.model.schedule import Schedule
 from runnel.schedule.machine import Machine
 from runnel.schedule.units import Unit
-from runnel.schedule.views import Ending
+from runnel.schedule.views import Ending, instant
 from schedule.by_hand import T0, ByHand, table
 
 MINUTE = 24.0  # the period of a target of one minute
@@ -134,6 +134,35 @@ def test_a_dropped_table_is_forgotten_in_the_middle_of_a_pass() -> None:
     assert lake.machine.is_idle
 
 
+def test_who_waited_for_a_table_that_it_no_longer_reads_goes_on() -> None:
+    """The pass in which it waits was formed before: it would wait in it for ever."""
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "b", "y"))
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE) == ["a"]
+    lake.world.tables["c"].view = replace(lake.view("c"), reads=(), pins={}, is_restless=True)
+    del lake.world.tables["b"]
+    lake.world.regroup((Unit(("a",)), Unit(("c",))))
+    assert lake.tick(T0 + MINUTE + 1) == ["c"]
+    lake.finish("c", T0 + MINUTE + 2)
+    lake.finish("a", T0 + MINUTE + 3)
+    assert lake.machine.is_idle
+
+
+def test_a_new_group_does_not_advance_in_part() -> None:
+    """Who waited by itself when the group was made is refreshed with the others."""
+    lake = ByHand(
+        table("a", "1m", "x"), table("b", "1m", "a"), table("c", "1m", "a"), table("d", "1m", "b", "c"),
+    )  # fmt: skip
+    lake.run_all(T0)
+    lake.write("x")
+    assert lake.tick(T0 + MINUTE) == ["a"]
+    lake.world.regroup((Unit(("a",)), Unit(("b", "c", "d"))))
+    assert lake.finish("a", T0 + MINUTE + 1) == ["b+c+d"]
+    lake.finish("b+c+d", T0 + MINUTE + 2)
+    lake.world.check_groups()
+
+
 def test_a_changed_schedule_recomputes_nothing() -> None:
     lake = ByHand(table("a", "4m", "x"))
     lake.run_all(T0)
@@ -155,6 +184,50 @@ def test_a_table_that_falls_behind_is_told_once() -> None:
     assert lake.ears.kinds("a") == [AlertKind.STALE, AlertKind.FRESH]
 
 
+def test_who_missed_its_cron_line_is_told() -> None:
+    """A table that was never filled, and one whose refreshes come to nothing."""
+    hour = T0 + 3600 - T0 % 3600
+    for is_filled in (False, True):
+        lake = ByHand(table("a", "cron 0 * * * *", "x", seconds=30.0))
+        if is_filled:
+            lake.run_all(T0)
+        lake.write("x")
+        lake.tick(hour)
+        lake.tick(hour + 119)
+        assert lake.ears.heard == [], "it has a minute, and twice what it takes"
+        lake.tick(hour + 121)
+        lake.tick(hour + 500)
+        said = (
+            f"was to be refreshed at {instant(hour):%Y-%m-%d %H:%M} UTC, and shows an earlier state"
+        )
+        told = said if is_filled else "was never filled"
+        assert lake.ears.heard == [(AlertKind.STALE, "a", told)]
+        lake.finish("a", hour + 501)
+        lake.tick(hour + 502)
+        assert lake.ears.kinds("a") == [AlertKind.STALE, AlertKind.FRESH]
+
+
+def test_who_was_never_filled_is_told_after_its_target() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.tick(T0)
+    lake.tick(T0 + 60)
+    assert lake.ears.heard == []
+    lake.tick(T0 + 61)
+    assert lake.ears.heard == [(AlertKind.STALE, "a", "was never filled")]
+
+
+def test_a_table_that_was_late_and_is_suspended_is_not_said_to_be_in_time() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "x"))
+    lake.run_all(T0)
+    lake.write("x")
+    lake.tick(T0 + 100)
+    assert lake.ears.kinds("a") == lake.ears.kinds("b") == [AlertKind.STALE]
+    lake.world.tables["a"].view = replace(lake.view("a"), state=TableState.SUSPENDED)
+    lake.world.revision += 1
+    lake.tick(T0 + 101)
+    assert lake.ears.kinds("a") == [AlertKind.STALE]
+
+
 def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
     lake = ByHand(table("a", "1m", "x", seconds=20.0), table("b", "1m", "a", seconds=15.0))
     lake.tick(T0)
@@ -164,6 +237,31 @@ def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
     assert told == [
         ("b", "cannot keep its target, by about 10 s: refreshing takes 15 s, waiting for a 20 s")
     ]
+
+
+def test_too_few_workers_are_told_with_the_reason() -> None:
+    """Twelve tables of ten seconds, one at a time: each alone could keep its minute."""
+    lake = ByHand(*(table(f"t{i:02}", "1m", "x", seconds=10.0) for i in range(12)), concurrent=1)
+    now = T0
+    lake.tick(now)
+    for _ in range(60):
+        lake.write("x")
+        now += 10.0
+        lake.finish(next(iter(lake.running)), now, took=10.0)
+        lake.tick(now)
+    told = {name: text for kind, name, text in lake.ears.heard if kind is AlertKind.LAG_UNREACHABLE}
+    assert told.keys() == {f"t{i:02}" for i in range(12)}
+    assert "refreshing takes 10 s, waiting for its turn " in told["t11"]
+    assert told["t11"].endswith(
+        "as more is due than max_concurrent_refreshes lets run side by side"
+    )
+    assert 60 < (lake.view("t11").waited or 0) < 120, "eleven others, and until it was due"
+    lake.run_all(now + 24)
+    for _ in range(30):
+        now += 48
+        assert lake.run_all(now) == [], "now all is quiet"
+    assert (lake.view("t11").waited or 0) < 1
+    assert lake.ears.kinds("t11")[-1] is AlertKind.LAG_REACHABLE
 
 
 def test_who_stands_still_because_of_another_is_told_when_it_begins_and_ends() -> None:

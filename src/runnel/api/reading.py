@@ -90,9 +90,10 @@ class Reading(OpenLake):
         self, name: str | TableName | None = None, *, window: Window = "1d"
     ) -> TableStats | Rows[TableStats]:
         """Totals, durations, errors and lag over the last `window` (None: all that is known)."""
+        catalog, settings = self._workspace.catalog, self._workspace.settings
         if name is None:
-            return seeing.stats(self._workspace.catalog, None, window)
-        return seeing.stats(self._workspace.catalog, self._find(name).name.key, window)[0]
+            return seeing.stats(catalog, settings, None, window)
+        return seeing.stats(catalog, settings, self._find(name).name.key, window)[0]
 
     def alerts(
         self,

@@ -35,9 +35,16 @@ def _add_retries(connection: sa.Connection) -> None:
     _add_column(connection, stream_tables, "work_seconds", "DOUBLE PRECISION")
 
 
+def _add_waits(connection: sa.Connection) -> None:
+    """How long a table's refreshes wait before they begin."""
+    _add_column(connection, stream_tables, "wait_seconds", "DOUBLE PRECISION")
+
+
 # The migration at index i leads from version i + 1 to version i + 2. A new catalog is made at the
 # current version directly, so each of these only has to know the version before it.
-MIGRATIONS: tuple[Migration, ...] = (_add_resolution, _add_alerts, _add_groups, _add_retries)
+MIGRATIONS: tuple[Migration, ...] = (
+    _add_resolution, _add_alerts, _add_groups, _add_retries, _add_waits
+)  # fmt: skip
 
 VERSION_KEY = "schema_version"
 REVISION_KEY = "revision"

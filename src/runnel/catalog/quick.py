@@ -15,7 +15,7 @@ from runnel.catalog.rows import Row, alert_from_row, attempt_from_row, table_fro
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 
-VERSION = 5
+VERSION = 6
 """The schema version that this module reads; any other one is left to the Reader."""
 
 _DOCUMENTS = frozenset(

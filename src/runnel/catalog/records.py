@@ -13,6 +13,7 @@ from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.schedule import Schedule
+from runnel.model.smoothing import averaged
 from runnel.model.views import Resolution, View
 
 CYCLE, IN_CYCLE, READS = "cycle", "in_cycle", "reads"
@@ -51,7 +52,8 @@ class StreamTable:
     `query` is what the user wrote; `resolution` what is evaluated, where that is something else.
     `grouped`: it advances together with others, so its trace may hold an epoch that is not visible
     yet; `epoch` and `trace_version` are always those that readers see.
-    After an error it is left alone until `retry_at`; `work_seconds` is what its refreshes take.
+    After an error it is left alone until `retry_at`; `work_seconds` is what its refreshes take,
+    `wait_seconds` how long before that they wait for other tables.
     """
 
     id: str
@@ -80,6 +82,7 @@ class StreamTable:
     grouped: bool = False
     retry_at: datetime | None = None
     work_seconds: float | None = None
+    wait_seconds: float | None = None
 
     @property
     def text(self) -> str:
@@ -150,6 +153,7 @@ class Progress:
     consecutive_errors: int
     retry_at: datetime | None
     work_seconds: float | None
+    wait_seconds: float | None
 
     @property
     def is_failing(self) -> bool:
@@ -177,7 +181,11 @@ class QuietMove:
 
     @property
     def row(self) -> dict[str, Any]:
-        return {"of_table": self.table_id, "to_frontier": self.frontier.to_json()}
+        # Who has no news waits for nobody.
+        waited = averaged(self.known.wait_seconds, 0.0)
+        return {
+            "of_table": self.table_id, "to_frontier": self.frontier.to_json(), "to_wait": waited
+        }  # fmt: skip
 
     def prolonged(self, now: datetime) -> dict[str, Any]:
         return {
@@ -275,6 +283,7 @@ class TableFields(TypedDict, total=False):
     last_error: str | None
     retry_at: datetime | None
     work_seconds: float | None
+    wait_seconds: float | None
     settings: dict[str, str]
     options: dict[str, str]
     resolution: Resolution | None

@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 _PLAIN = (
     "id", "query", "comment", "incarnation", "settings", "not_differential", "epoch", "since",
     "trace_version", "reinitialize", "consecutive_errors", "last_error", "options", "created_at",
-    "altered_at", "retry_at", "work_seconds",
+    "altered_at", "retry_at", "work_seconds", "wait_seconds",
 )  # fmt: skip
 
 
@@ -43,7 +43,8 @@ def table_to_row(table: StreamTable) -> dict[str, Any]:
 
 def table_from_row(row: Row, sources: Iterable[Row]) -> StreamTable:
     return StreamTable(
-        **{name: row[name] for name in _PLAIN},
+        # The copy of a definition may be older than a column.
+        **{name: row[name] for name in _PLAIN if name in row},
         name=_name(row),
         mode=RefreshMode(row["mode"]),
         schedule=_schedule(row),

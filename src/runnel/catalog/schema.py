@@ -65,6 +65,7 @@ stream_tables = sa.Table(
     sa.Column("grouped", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("retry_at", Instant),
     sa.Column("work_seconds", _SECONDS),
+    sa.Column("wait_seconds", _SECONDS),
 )
 
 

@@ -55,8 +55,15 @@ VERIFICATION_LIMIT = 100
 
 # Notes about running, which no other process has to hear of.
 _NOT_DEFINITION = frozenset(
-    {"reinitialize", "consecutive_errors", "last_error", "retry_at", "work_seconds"}
-)
+    {
+        "reinitialize",
+        "consecutive_errors",
+        "last_error",
+        "retry_at",
+        "work_seconds",
+        "wait_seconds",
+    }
+)  # fmt: skip
 
 
 # What comes of compiling a query again.
@@ -440,7 +447,7 @@ def finish(
 _MOVE = (
     stream_tables.update()
     .where(stream_tables.c.id == sa.bindparam("of_table"))
-    .values(frontier=sa.bindparam("to_frontier"))
+    .values(frontier=sa.bindparam("to_frontier"), wait_seconds=sa.bindparam("to_wait"))
 )
 _PROLONG = (
     refresh_history.update()

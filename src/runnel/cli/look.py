@@ -84,11 +84,13 @@ def stats(
     """Sum up refreshes: how many, how long, how often the lag was within its target."""
     from runnel.cli.listing import emit
     from runnel.cli.text import say
+    from runnel.model.settings import Settings
     from runnel.schedule import seeing
 
     length = None if window.strip().lower() == "all" else window
-    with reading(find_place(lake, catalog)) as reader:
-        rows = seeing.stats(reader, _key(reader, name), length)
+    place = find_place(lake, catalog)
+    with reading(place) as reader:
+        rows = seeing.stats(reader, Settings.load(place.folder), _key(reader, name), length)
     if name is not None and not as_json:
         say(str(rows[0]))
     else:

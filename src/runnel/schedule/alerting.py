@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -14,8 +14,9 @@ from runnel.model.alerts import ENDS, LASTING, Alert, AlertKind, Alerts, log_ale
 from runnel.model.closing import Closing
 from runnel.model.names import TableName
 from runnel.model.settings import Settings
-from runnel.model.tabular import duration, plain
-from runnel.schedule.seeing import lag_of, target_of
+from runnel.model.tabular import plain
+from runnel.schedule.outlook import view_of
+from runnel.schedule.staleness import FRESH, is_stale
 from runnel.schedule.webhook import Webhook
 
 _LOG = logging.getLogger("runnel.alerts")
@@ -112,42 +113,24 @@ class AlertBook(Closing):
             self.emit(AlertKind.WEBHOOK_RECOVERED, None, "alerts are delivered again")
 
 
-def watch_staleness(
-    catalog: Writer, alerts: Alerts, tables: Iterable[StreamTable], now: datetime
-) -> None:
-    """Tell which tables have fallen behind their target, or caught up, since this was asked."""
-    behind = {a.table_key for a in catalog.alerts(kind=AlertKind.STALE, limit=None, lasting=True)}
-    for table in tables:
-        lag, target = lag_of(table, now), target_of(table)
-        is_behind = target is not None and (lag is None or lag > target)
-        if is_behind != (table.name.key in behind):
-            _tell_staleness(alerts, table, lag, target, is_behind)
-
-
 def note_caught_up(catalog: Writer, alerts: Alerts, now: datetime) -> None:
     """Tell which of the tables that were behind are not any more; cheap when none was."""
     try:
         stale = catalog.alerts(kind=AlertKind.STALE, limit=None, lasting=True)
-        found = [catalog.find(alert.table_key) for alert in stale if alert.table_key]
-        if found:
-            watch_staleness(catalog, alerts, [t for t in found if t is not None], now)
+        for key in {alert.table_key for alert in stale if alert.table_key}:
+            table = catalog.find(key)
+            if table is not None and not _is_stale(table, now):
+                alerts.emit(AlertKind.FRESH, table.name, FRESH)
     except RunnelError:
         _LOG.exception("whether tables have caught up could not be found out")
 
 
-def _tell_staleness(
-    alerts: Alerts, table: StreamTable, lag: float | None, target: float | None, is_behind: bool
-) -> None:
-    facts = {"lag_seconds": lag, "target_seconds": target}
-    if target is None:
-        alerts.emit(AlertKind.FRESH, table.name, "has no target lag any more", **facts)
-    elif not is_behind:
-        alerts.emit(AlertKind.FRESH, table.name, "is within its target lag again", **facts)
-    elif lag is None:
-        alerts.emit(AlertKind.STALE, table.name, "was never filled", **facts)
-    else:
-        said = f"is {duration(lag)} behind, its target is {duration(target)}"
-        alerts.emit(AlertKind.STALE, table.name, said, **facts)
+def _is_stale(table: StreamTable, now: datetime) -> bool | None:
+    """By its own schedule: of what a consumer asks for the consumer tells."""
+    schedule = table.schedule
+    if schedule is None:
+        return None
+    return is_stale(view_of(table), schedule.seconds, schedule.cron, now.timestamp())
 
 
 def _kinds(text: str) -> frozenset[AlertKind]:

@@ -1,4 +1,4 @@
-"""Target lag through the graph: each unit's period and due instants, and whether it can be met."""
+"""Target lag through the graph: each unit's period and due instants."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from functools import lru_cache
 from math import inf
 
 from runnel.model.schedule import Cron
-from runnel.model.tabular import duration
-from runnel.schedule.periods import aligned, peak_lag, period_for
+from runnel.schedule.periods import aligned, period_for
 from runnel.schedule.units import Condensed, Policy, Unit
 from runnel.schedule.views import TableView, instant
 
@@ -49,20 +48,25 @@ class Rhythm:
         chosen = max if self.policy is Policy.FASTEST else min
         return chosen(found) if found else -inf
 
-    def next(self, now: float) -> float:
-        """The first due instant after now."""
-        found = [_fires(cron, now) for cron in self.crons]
+    def next(self, reached: float) -> float:
+        """When a unit that has come this far is due again: the first instant at which `last` is
+        later than that.
+        """
+        found = [_fires(cron, reached) for cron in self.crons]
         if self.period is not None:
-            followed = [_fires(cron, now) for cron in self.follows]
-            found.append(min(followed) if followed else aligned(now, self.period) + self.period)
-        return min(found) if found else inf
+            followed = [_fires(cron, reached) for cron in self.follows]
+            following = aligned(reached, self.period) + self.period
+            found.append(min(followed) if followed else following)
+        chosen = min if self.policy is Policy.FASTEST else max
+        return chosen(found) if found else inf
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
     """What a table is to keep: its own target, or the one that its consumers hand up.
 
-    `raised_by` is the table above that makes its period longer than its target asks for.
+    `raised_by` is the table above that makes its period longer than its target asks for,
+    `wanted_by` the table whose schedule was handed up.
     """
 
     target: float | None = None
@@ -87,69 +91,6 @@ def plan_lag(tables: Mapping[str, TableView], graph: Condensed) -> LagPlan:
     _needs_up(tables, graph, aims)
     rhythms = {unit: _rhythm(unit, tables, graph, aims) for unit in graph.units}
     return LagPlan(graph, rhythms, aims)
-
-
-def waits(tables: Mapping[str, TableView], graph: Condensed) -> dict[Unit, tuple[float, str]]:
-    """How long each unit waits for those above it in a pass, and for which table longest."""
-    found: dict[Unit, tuple[float, str]] = {}
-    for unit in graph.in_order(graph.units):
-        found[unit] = max(
-            ((found[p][0] + _work(p, tables), tables[p.members[-1]].title)
-             for p in sorted(graph.parents[unit], key=lambda p: p.members)),
-            default=(0.0, ""),
-        )  # fmt: skip
-    return found
-
-
-def misses(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[float, str]]:
-    """The user's tables whose target cannot be kept: by how many seconds, and why."""
-    found: dict[str, tuple[float, str]] = {}
-    waiting = waits(tables, plan.graph)
-    for key, aim in plan.aims.items():
-        table = tables[key]
-        if aim.target is None or aim.period is None or table.schedule is None or table.label:
-            continue
-        unit = plan.graph.unit_of[key]
-        wait, longest = waiting[unit]
-        work = _work(unit, tables)
-        period = plan.rhythms[unit].every or aim.period
-        expected = peak_lag(period, wait, work)
-        if expected >= aim.target:
-            with_it = [tables[k].title for k in unit.members if k != key]
-            why = _why(aim, period, (wait, longest), (work, with_it))
-            found[key] = (expected - aim.target, why)
-    return found
-
-
-def note_of(key: str, table: TableView, plan: LagPlan, missed: tuple[float, str] | None) -> str:
-    """What a user should know about a table's lag; nothing when all is as expected."""
-    aim = plan.aims[key]
-    if table.schedule is not None and table.schedule.is_downstream and aim.wanted_by is None:
-        return "DOWNSTREAM without a scheduled consumer: refreshed only when asked"
-    if missed is None:
-        return ""
-    return f"misses its target by about {duration(missed[0])}: {missed[1]}"
-
-
-def _why(
-    aim: Aim, period: float, waiting: tuple[float, str], working: tuple[float, list[str]]
-) -> str:
-    """What makes it late: a rhythm that is not its own, else how long everything takes."""
-    (wait, longest), (work, with_it) = waiting, working
-    together = f" together with {', '.join(with_it)}" if with_it else ""
-    if aim.period is not None and period > aim.period:
-        return f"it is refreshed{together} every {duration(period)}, by the slowest of them"
-    if aim.raised_by:
-        every = f"{aim.raised_by}, which it reads, is refreshed every {duration(period)}"
-        return f"{every} (give it a shorter schedule, or DOWNSTREAM)"
-    parts = [f"refreshing{' it' if together else ''}{together} takes {duration(work)}"]
-    if wait:
-        parts.append(f"waiting for {longest} {duration(wait)}")
-    return ", ".join(parts)
-
-
-def _work(unit: Unit, tables: Mapping[str, TableView]) -> float:
-    return sum(tables[key].seconds or 0.0 for key in unit.members)
 
 
 def _aims_down(tables: Mapping[str, TableView], graph: Condensed) -> dict[str, Aim]:
@@ -186,26 +127,43 @@ def _beat(
 
 
 def _needs_up(tables: Mapping[str, TableView], graph: Condensed, aims: dict[str, Aim]) -> None:
-    """A DOWNSTREAM table has the target of the consumer that needs it most often."""
-    readers: dict[str, list[str]] = {key: [] for key in tables}
-    for key in sorted(tables):
-        for source in tables[key].reads:
-            if source in readers and source != key:
-                readers[source].append(key)
+    """A DOWNSTREAM table has the target of the table below, or beside it, that needs it most often.
+
+    Who has no schedule hands on what is needed of it: it comes along when a consumer is due.
+    """
+    needs: dict[Unit, Aim] = {}
+    below = _readers(graph)
     for unit in reversed(graph.in_order(graph.units)):
+        timed = [key for key in unit.members if aims[key].target is not None or aims[key].cron]
+        wanted = [_wanted(aims[key], tables[key].name) for key in timed]
+        if len(timed) < len(unit.members):
+            wanted += [needs[reader] for reader in below[unit] if reader in needs]
+        if not wanted:
+            continue
+        needs[unit] = min(wanted, key=_hurry)
         for key in unit.members:
             schedule = tables[key].schedule
             if schedule is not None and schedule.is_downstream:
-                aims[key] = _need(readers[key], tables, aims)
+                aims[key] = needs[unit]
 
 
-def _need(readers: list[str], tables: Mapping[str, TableView], aims: Mapping[str, Aim]) -> Aim:
-    timed = [r for r in readers if aims[r].target is not None]
-    if timed:
-        first = min(timed, key=lambda r: (aims[r].period or inf, r))
-        return Aim(aims[first].target, aims[first].period, wanted_by=tables[first].name)
-    crons = [r for r in readers if aims[r].cron is not None]
-    return Aim(cron=aims[crons[0]].cron, wanted_by=tables[crons[0]].name) if crons else Aim()
+def _readers(graph: Condensed) -> dict[Unit, list[Unit]]:
+    found: dict[Unit, list[Unit]] = {unit: [] for unit in graph.units}
+    for unit in graph.units:
+        for parent in graph.parents[unit]:
+            found[parent].append(unit)
+    return found
+
+
+def _wanted(aim: Aim, by: str) -> Aim:
+    """What a table's own aim asks of those above it."""
+    return Aim(aim.target, None if aim.cron else aim.period, cron=aim.cron, wanted_by=by)
+
+
+def _hurry(aim: Aim) -> tuple[bool, float, str]:
+    """A target lag comes before a cron line, and the more frequent one first."""
+    gap = _gap(aim.cron) if aim.cron else aim.period or inf
+    return aim.target is None, gap, aim.wanted_by or ""
 
 
 def _rhythm(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from runnel.catalog import Progress, QuietMove, Source, StreamTable
-from runnel.errors import SystemFault
+from runnel.errors import NotFound, SystemFault
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import TableState
 from runnel.refresh.pins import Pins
@@ -75,7 +76,8 @@ class LakeBook:
 
     def quiet(self, snapshot: Snapshot, tables: Iterable[TableView]) -> Collection[str]:
         assert isinstance(snapshot, LakeSnapshot)
-        views = {table.id: table for table in tables}
+        # Who was dropped since definitions were read has come nowhere.
+        views = {table.id: table for table in tables if table.key in self._progress}
         stretches = self._stretches(views.values(), snapshot.timestamp)
         moves = [self._move(table, snapshot, stretches[table.id]) for table in views.values()]
         moved = self.workspace.catalog.record_quiet(moves, self.workspace.leases.owner)
@@ -98,6 +100,11 @@ class LakeBook:
         if last is None or last.reached != table.timestamp or step > 2 * last.step + 1:
             return _Stretch(None, 1, timestamp, step)
         return _Stretch(last.attempt, last.times + 1, timestamp, step)
+
+    def note_wait(self, table: TableView) -> None:
+        # It may have been dropped meanwhile.
+        with suppress(NotFound):
+            self.workspace.catalog.update_table(table.id, wait_seconds=table.waited)
 
     def failures(self, table: TableView) -> Sequence[Failure]:
         found = self.workspace.catalog.failures(table.id, table.errors)
@@ -138,6 +145,7 @@ class LakeBook:
             errors=progress.consecutive_errors,
             retry_at=progress.retry_at.timestamp() if progress.retry_at else None,
             seconds=progress.work_seconds,
+            waited=progress.wait_seconds,
         )
 
     def _frontier(self, key: str, text: str | None) -> Frontier | None:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, Queue
 from time import monotonic
 from typing import Protocol
@@ -19,6 +20,8 @@ _log = logging.getLogger("runnel")
 _LEAST = 0.02
 _NO_WORK = "the scheduler could not look for work"
 _NO_CARE = "the scheduler could not look after the lake"
+_NO_NOTE = "the end of a refresh could not be noted"
+_NO_SIGHT = "what goes on could not be shown"
 FINISH_SECONDS = 3.0
 ABANDON_SECONDS = 2.5
 
@@ -98,16 +101,29 @@ class Loop:
         self._keep_house()
         try:
             starts = self.machine.decide(self.clock())
-            self.onlooker.looked(self.clock(), self.machine)
+            self._show(partial(self.onlooker.looked, self.clock(), self.machine))
             self._begin(starts)
             pause = min(pause, self.machine.next_wake(self.clock()) - self.clock())
             self._warn(_NO_WORK, None)
-        except RunnelError as error:
+        except Exception as error:
             # The catalog may come back, a table may just have been dropped: the next look tells.
-            self._warn(_NO_WORK, error)
+            self._start_afresh(_NO_WORK, error)
         if self._take(max(_LEAST, pause)):
             while self._take(0.0):
                 pass
+
+    def _start_afresh(self, what: str, error: Exception) -> None:
+        """What is no error of the lake may come from what the scheduler believes of it."""
+        if not isinstance(error, RunnelError):
+            self.machine.forget()
+        self._warn(what, error)
+
+    def _show(self, show: Callable[[], None]) -> None:
+        """Who looks on, and stumbles, stops nobody."""
+        try:
+            show()
+        except Exception as error:
+            self._warn(_NO_SIGHT, error)
 
     def _keep_house(self) -> None:
         """What goes wrong beside the refreshes is no reason to refresh nothing any more."""
@@ -121,13 +137,13 @@ class Loop:
         """Once, however often it is tried again."""
         text = "" if error is None else f"{what}: {error}"
         if text and text != self._troubles.get(what):
-            _log.warning("%s", text)
+            _log.warning("%s", text, exc_info=None if isinstance(error, RunnelError) else error)
         self._troubles[what] = text
 
     def _begin(self, starts: list[Start]) -> None:
         for start in starts:
             self._running[start.number, str(start.unit)] = start
-            self.onlooker.started(start)
+            self._show(partial(self.onlooker.started, start))
             self._orders.put(start)
             if len(self._threads) < len(self._running):
                 self._hire()
@@ -159,9 +175,10 @@ class Loop:
         del self._results[:-1000]
         try:
             self.machine.finished(self.clock(), event)
-        except RunnelError as error:
-            _log.warning("the end of a refresh could not be noted: %s", error)
-        self.onlooker.ended(event)
+            self._warn(_NO_NOTE, None)
+        except Exception as error:
+            self._start_afresh(_NO_NOTE, error)
+        self._show(partial(self.onlooker.ended, event))
         return True
 
     def _end(self) -> None:

@@ -14,11 +14,15 @@ from random import Random
 from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
+from runnel.model.smoothing import averaged
+from runnel.schedule.dues import Dues
 from runnel.schedule.failures import Failures
-from runnel.schedule.lag import LagPlan, Rhythm, plan_lag
+from runnel.schedule.joining import join
+from runnel.schedule.lag import LagPlan, plan_lag
 from runnel.schedule.late import Late
+from runnel.schedule.news import has_no_news
 from runnel.schedule.under_way import Pass, Passes
-from runnel.schedule.units import Unit, condense, units_of
+from runnel.schedule.units import Condensed, Unit, condense, units_of
 from runnel.schedule.views import Book, Ending, Finished, Snapshot, Start, TableView
 from runnel.schedule.watch import Watch
 
@@ -52,7 +56,7 @@ class Machine:
     passes: Passes = field(default_factory=Passes)
     _plan: LagPlan | None = None
     _revision: int | None = None
-    _dues: dict[Unit, tuple[float, float]] = field(default_factory=dict)
+    _dues: Dues = field(default_factory=Dues)
     _failures: Failures = field(init=False)
     _late: Late = field(init=False)
     _watch: Watch = field(init=False)
@@ -70,7 +74,7 @@ class Machine:
             self.tables = self.book.progress(self.tables)
             if due := self._due(now):
                 self._form_pass(now, due)
-        self._late.look(self.passes, lambda unit: self._last_due(unit, now), self.tables)
+        self._late.look(self.passes, lambda unit: self._dues.last(unit, now), self.tables)
         self._watch.look(now, self.tables, self.plan)
         return self._starts()
 
@@ -92,20 +96,24 @@ class Machine:
         self.passes.close_over()
         if event.ending is not Ending.DONE:
             self._failures.take(now, event, self.tables, self.next_due(start.unit, now))
+        else:
+            self._note_wait(now, event)
 
     def next_wake(self, now: float) -> float:
         """When something falls due next, if nothing happens before."""
         busy = self.passes.waiting() | self.passes.running()
         dues = [
-            self.next_due(unit, now)
-            for unit, rhythm in self.plan.rhythms.items()
-            if rhythm.is_own and busy.isdisjoint(unit.members)
+            self.next_due(unit, now) for unit in self._dues.own if busy.isdisjoint(unit.members)
         ]
         return min([*dues, self._failures.next_try(now, self.tables)], default=inf)
 
     @property
     def is_idle(self) -> bool:
         return not self.passes.under_way
+
+    def forget(self) -> None:
+        """Read all definitions again before anything else is decided."""
+        self._revision = None
 
     def stop(self) -> None:
         """Start nothing more; what runs goes on."""
@@ -124,39 +132,35 @@ class Machine:
         revision = self.book.revision()
         if revision != self._revision:
             self.tables = self.book.tables()
-            self._plan = plan_lag(self.tables, condense(self.tables, self.units(self.tables)))
-            self._dues.clear()
+            self._plan = plan_lag(self.tables, self._graph())
+            self._dues = Dues(self._plan.rhythms)
             self._revision = revision
-            self.passes.keep_only(self.tables)
+            self.passes.keep_only(self._plan.graph.units)
 
-    def _last_due(self, unit: Unit, now: float) -> float:
-        return self._due_around(unit, now)[0]
+    def _graph(self) -> Condensed:
+        """The graph of units; the same one as long as it has not changed."""
+        graph = condense(self.tables, self.units(self.tables))
+        return self._plan.graph if self._plan is not None and graph == self._plan.graph else graph
 
     def next_due(self, unit: Unit, now: float) -> float:
         """When a unit is due by its own schedule after now."""
-        return self._due_around(unit, now)[1]
-
-    def _due_around(self, unit: Unit, now: float) -> tuple[float, float]:
-        """The due instants before and after now; kept, because cron lines are slow to work out."""
-        known = self._dues.get(unit)
-        if known is None or not known[0] <= now < known[1]:
-            rhythm = self.plan.rhythms.get(unit, Rhythm())
-            known = self._dues[unit] = (rhythm.last(now), rhythm.next(now))
-        return known
+        known = all(key in self.tables for key in unit.members)
+        return self._dues.next(unit, now, self._timestamp(unit) if known else -inf)
 
     def _due(self, now: float) -> list[Unit]:
         """Units whose due instant they have not reached, and that nothing keeps from starting."""
         busy = self.passes.waiting() | self.passes.running()
         found = [
             unit
-            for unit, rhythm in self.plan.rhythms.items()
-            if rhythm.is_own
-            and busy.isdisjoint(unit.members)
-            and self._timestamp(unit) < self._last_due(unit, now)
+            for unit in self._dues.own
+            if busy.isdisjoint(unit.members) and self._is_due(unit, now)
         ]
         blocked = self._blocked(now) if found else set()
         free = [u for u in found if blocked.isdisjoint({u, *self.plan.graph.above[u]})]
         return sorted(free, key=lambda unit: (self._deadline(unit, now), unit.members))
+
+    def _is_due(self, unit: Unit, now: float) -> bool:
+        return self._timestamp(unit) < self._dues.last(unit, now)
 
     def _timestamp(self, unit: Unit) -> float:
         return min(-inf if (t := self.tables[k].timestamp) is None else t for k in unit.members)
@@ -179,23 +183,39 @@ class Machine:
         targets = [t for k in unit.members if (t := self.plan.aims[k].target) is not None]
         reached = self._timestamp(unit)
         if not targets or reached == -inf:
-            return self._last_due(unit, now)
+            return self._dues.last(unit, now)
         return reached + min(targets)
 
     # -- passes ---------------------------------------------------------------------------------
 
     def _form_pass(self, now: float, due: list[Unit]) -> None:
         """Bring the units that are due, and all above them, to one instant."""
-        deadlines = self._members(now, due)
+        deadlines = self._members(now, [unit for unit in due if not self._join(unit, now)])
         if not deadlines:
             return
         graph = self.plan.graph
         tables = [self.tables[k] for unit in graph.in_order(deadlines) for k in unit.members]
         reached = max((t for v in tables if (t := v.timestamp) is not None), default=-inf)
-        snapshot = self.book.pin(max(now, reached + _INSTANT), tables)
+        timestamp = max(now, reached + _INSTANT)
+        snapshot = self.book.pin(timestamp, [*tables, *self._to_join(now)])
         of_pass = self.passes.open(snapshot, graph, deadlines)
         self._settle_quiet(of_pass)
         self.passes.close_over()
+
+    def _to_join(self, now: float) -> list[TableView]:
+        """Tables that are due and busy, with all above them: they may join the pass later."""
+        busy = self.passes.waiting() | self.passes.running()
+        late = {
+            unit
+            for unit in self._dues.own
+            if not busy.isdisjoint(unit.members) and self._is_due(unit, now)
+        }
+        units = late.union(*(self.plan.graph.above[unit] for unit in late))
+        return [self.tables[k] for unit in self.plan.graph.in_order(units) for k in unit.members]
+
+    def _join(self, unit: Unit, now: float) -> bool:
+        due, deadline = self._dues.last(unit, now), self._deadline(unit, now)
+        return join(unit, due, deadline, self.passes, self.plan.graph, self.tables)
 
     def _members(self, now: float, due: list[Unit]) -> dict[Unit, float]:
         """The units of a new pass with their deadlines.
@@ -247,21 +267,8 @@ class Machine:
             )
 
     def _is_quiet(self, unit: Unit, of_pass: Pass) -> bool:
-        return all(self._has_no_news(self.tables[k], of_pass.snapshot) for k in unit.members)
-
-    def _has_no_news(self, table: TableView, snapshot: Snapshot) -> bool:
-        if table.state is not TableState.ACTIVE or table.is_restless or table.timestamp is None:
-            return False
-        if any(
-            b not in snapshot.pins or snapshot.pins[b] != table.pins.get(b) for b in table.bases
-        ):
-            return False
-        return all(self._is_pinned(table, self.tables[source]) for source in table.reads)
-
-    @staticmethod
-    def _is_pinned(table: TableView, source: TableView) -> bool:
-        pin = table.pins.get(source.key)
-        return pin is not None and (pin.identity, pin.version) == (source.incarnation, source.epoch)
+        tables, snapshot = self.tables, of_pass.snapshot
+        return all(has_no_news(tables[key], snapshot, tables) for key in unit.members)
 
     def _starts(self) -> list[Start]:
         started: list[Start] = []
@@ -269,8 +276,7 @@ class Machine:
             if self.passes.count_running() >= self.limits.concurrent:
                 break
             if self.passes.running().isdisjoint(unit.members):
-                of_pass.waiting.discard(unit)
-                of_pass.running.add(unit)
+                of_pass.start(unit)
                 started.append(Start(of_pass.number, unit, of_pass.snapshot))
         return started
 
@@ -290,3 +296,12 @@ class Machine:
                 errors=0,
                 retry_at=None,
             )
+
+    def _note_wait(self, now: float, event: Finished) -> None:
+        """Measure what is not its own work: the tables above, its turn, what is tidied up."""
+        work = sum(result.seconds for result in event.results)
+        waited = max(0.0, now - event.start.snapshot.timestamp - work)
+        for key in event.start.unit.members:
+            if (table := self.tables.get(key)) is not None:
+                self.tables[key] = replace(table, waited=averaged(table.waited, waited))
+                self.book.note_wait(self.tables[key])

@@ -12,12 +12,12 @@ from runnel.model.refresh import TableState
 from runnel.model.settings import Settings
 from runnel.schedule.diamonds import planned_units
 from runnel.schedule.held_up import HeldUp, held_up
-from runnel.schedule.lag import LagPlan, misses, note_of, plan_lag
+from runnel.schedule.lag import LagPlan, plan_lag
+from runnel.schedule.misses import misses, note_of
+from runnel.schedule.staleness import is_stale
 from runnel.schedule.units import Unit, condense
 from runnel.schedule.views import TableView, instant
 
-# A table with a cron line is late when it was not there this long after the line fired.
-_GRACE = 60.0
 _AT_REST = (TableState.SUSPENDED, TableState.UPSTREAM_SUSPENDED)
 
 
@@ -61,24 +61,14 @@ class Outlook:
         if key in self.held_up:
             notes.append(self.held_up[key][1])
         due = None if state in _AT_REST else self._next_due(key, now)
-        target = self.plan.aims[key].target
+        aim = self.plan.aims[key]
         note = "; ".join(filter(None, notes))
-        return Expected(state, target, self._is_stale(key, target, now), note, due)
+        return Expected(state, aim.target, is_stale(table, aim.target, aim.cron, now), note, due)
 
     def _state(self, key: str) -> TableState:
         own = self.tables[key].state
         is_held_up = own is TableState.ACTIVE and key in self.held_up
         return self.held_up[key][0] if is_held_up else own
-
-    def _is_stale(self, key: str, target: float | None, now: float) -> bool | None:
-        table, cron = self.tables[key], self.plan.aims[key].cron
-        reached = -inf if table.timestamp is None else table.timestamp
-        if target is not None:
-            return now - reached > target
-        if cron is None:
-            return None
-        fired = cron.until(instant(now - _GRACE - 2 * (table.seconds or 0.0)))
-        return reached < fired.timestamp()
 
     def _next_due(self, key: str, now: float) -> datetime | None:
         """When `run` comes to it: by its own schedule, or with a consumer."""
@@ -90,7 +80,7 @@ class Outlook:
                 continue
             last = rhythm.last(now)
             reached = min(_reached(self.tables[k]) for k in other.members)
-            due = min(due, last if reached < last else rhythm.next(now))
+            due = min(due, last if reached < last else rhythm.next(reached))
         for other in {unit, *self.plan.graph.above[unit]}:
             due = max([due, *(self.tables[k].retry_at or due for k in other.members)])
         return instant(due) if isfinite(due) else None
@@ -120,5 +110,7 @@ def view_of(table: StreamTable) -> TableView:
         errors=table.consecutive_errors,
         retry_at=table.retry_at.timestamp() if table.retry_at else None,
         seconds=table.work_seconds,
+        waited=table.wait_seconds,
         label=table.label if table.keeps_cycle else "",
+        since=table.altered_at.timestamp(),
     )

@@ -76,15 +76,18 @@ def _cycle(reader: Questions, holder: StreamTable) -> CycleStatus:
 
 def stats(
     reader: Questions,
+    settings: Settings,
     key: str | None = None,
     window: str | float | timedelta | None = "1d",
     now: datetime | None = None,
 ) -> Rows[TableStats]:
     """One row a table: what its refreshes of the last `window` (None: all) amount to."""
     until = now or datetime.now(UTC)
-    tables = reader.tables() if key is None else [t for t in [reader.find(key)] if t]
-    shown = [_stats(reader, t, window, until) for t in tables if not t.keeps_cycle]
-    return Rows(shown, TableStats.COLUMNS)
+    tables = reader.tables()
+    aims = Outlook.of(tables, settings).plan.aims
+    shown = [t for t in tables if not t.keeps_cycle and key in (None, t.name.key)]
+    rows = [_stats(reader, t, window, until, aims[t.name.key].target) for t in shown]
+    return Rows(rows, TableStats.COLUMNS)
 
 
 def alerts(
@@ -127,10 +130,6 @@ def lag_of(table: StreamTable, now: datetime) -> float | None:
     return max(0.0, (now - table.frontier.data_timestamp).total_seconds())
 
 
-def target_of(table: StreamTable) -> float | None:
-    return table.schedule.seconds if table.schedule else None
-
-
 def _status(
     reader: Questions, table: StreamTable, expected: Expected, now: datetime
 ) -> TableStatus:
@@ -166,12 +165,13 @@ def _status(
 
 
 def _stats(
-    reader: Questions, table: StreamTable, window: str | float | timedelta | None, until: datetime
-) -> TableStats:
+    reader: Questions, table: StreamTable, window: str | float | timedelta | None, until: datetime,
+    target: float | None,
+) -> TableStats:  # fmt: skip
     length = None if window is None else _timedelta(window)
     since = table.created_at if length is None else max(until - length, table.created_at)
     entries = [_entry(a, a.table_name) for a in reader.history(table.name.key, _ALL)]
-    return summarize(str(table.name), entries, since, until, target_of(table))
+    return summarize(str(table.name), entries, since, until, target)
 
 
 def _timedelta(window: str | float | timedelta) -> timedelta:

@@ -14,7 +14,8 @@ from runnel.schedule.views import Snapshot
 class Pass:
     """One instant, and the units that are still to be brought to it.
 
-    `graph` is the one it was formed in: definitions may change meanwhile.
+    `begun` are those that were started in it, however that ended. `graph` is the one it was formed
+    in: definitions may change meanwhile.
     """
 
     number: int
@@ -24,10 +25,27 @@ class Pass:
     waiting: set[Unit] = field(default_factory=set)
     running: set[Unit] = field(default_factory=set)
     done: set[Unit] = field(default_factory=set)
+    begun: set[Unit] = field(default_factory=set)
 
     def is_ready(self, unit: Unit) -> bool:
         """Whether all that the unit reads has reached this pass's instant."""
         return self.graph.parents[unit] <= self.done
+
+    @property
+    def members(self) -> set[Unit]:
+        """What reaches this instant, or has reached it."""
+        return self.waiting | self.running | self.done
+
+    def take(self, units: set[Unit], together: set[Unit], deadline: float) -> None:
+        """Let units come along that were not in it; all of `together` is as urgent as they are."""
+        self.waiting |= units
+        for unit in together & self.waiting:
+            self.deadlines[unit] = min(deadline, self.deadlines.get(unit, deadline))
+
+    def start(self, unit: Unit) -> None:
+        self.waiting.discard(unit)
+        self.running.add(unit)
+        self.begun.add(unit)
 
     def drop_below(self, unit: Unit) -> set[Unit]:
         """Give up what waits for a unit that did not get there."""
@@ -66,6 +84,11 @@ class Passes:
     def running(self) -> set[str]:
         return _tables(unit for p in self.under_way.values() for unit in p.running)
 
+    def running_after(self, of_pass: Pass) -> set[str]:
+        """Tables that run in later passes."""
+        later = (p for p in self.under_way.values() if p.number > of_pass.number)
+        return _tables(unit for p in later for unit in p.running)
+
     def count_running(self) -> int:
         return sum(len(p.running) for p in self.under_way.values())
 
@@ -79,10 +102,13 @@ class Passes:
             busy |= _tables(p.waiting)
         return sorted(found, key=lambda f: (f[0].deadlines[f[1]], f[0].number, f[1].members))
 
-    def keep_only(self, known: Collection[str]) -> None:
-        """Give up what waits for its turn and was dropped meanwhile."""
+    def keep_only(self, units: Collection[Unit]) -> None:
+        """Give up what waits and is no unit any more: dropped, or refreshed with others now."""
         for of_pass in self.under_way.values():
-            of_pass.waiting = {u for u in of_pass.waiting if all(k in known for k in u.members)}
+            for unit in of_pass.waiting.difference(units):
+                of_pass.waiting.discard(unit)
+                of_pass.drop_below(unit)
+        self.close_over()
 
     def close_over(self) -> None:
         for number in [n for n, p in self.under_way.items() if p.is_over]:

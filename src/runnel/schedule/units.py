@@ -26,6 +26,10 @@ class Unit:
     members: tuple[str, ...]
     policy: Policy = Policy.FASTEST
 
+    def __hash__(self) -> int:
+        # Units are looked up all the time.
+        return hash(self.members)
+
     def __str__(self) -> str:
         return "+".join(self.members)
 

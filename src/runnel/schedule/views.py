@@ -21,7 +21,8 @@ class TableView:
     """A stream table for the scheduler; times are seconds since 1970.
 
     `is_restless`: a refresh has something to do even when no source changed. `label` is what to
-    call a table before the user that is not the user's own.
+    call a table before the user that is not the user's own. `since` is when it was last defined.
+    A refresh takes `seconds`, and begins `waited` seconds after the instant that it leads to.
     """
 
     key: str
@@ -41,6 +42,8 @@ class TableView:
     retry_at: float | None = None
     seconds: float | None = None
     label: str = ""
+    since: float = 0.0
+    waited: float | None = None
 
     @property
     def title(self) -> str:
@@ -129,6 +132,7 @@ class Book(Protocol):
         """The table's errors in a row, newest first."""
         ...
 
+    def note_wait(self, table: TableView) -> None: ...
     def skip(self, table: TableView, reason: str) -> None: ...
     def hold_off(self, table: TableView, until: float) -> None: ...
     def suspend(self, table: TableView, reason: str) -> None: ...

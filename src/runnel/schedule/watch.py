@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,9 @@ from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.tabular import duration
 from runnel.schedule.held_up import HeldUp, held_up
-from runnel.schedule.lag import LagPlan, misses
+from runnel.schedule.lag import LagPlan
+from runnel.schedule.misses import misses
+from runnel.schedule.staleness import FRESH, is_stale, said_of
 from runnel.schedule.views import TableView
 
 _EVERY = 10.0
@@ -29,7 +31,8 @@ class Watch:
     _looked_at: float | None = None
 
     def look(self, now: float, tables: Mapping[str, TableView], plan: LagPlan) -> None:
-        self._tell(AlertKind.STALE, AlertKind.FRESH, tables, _stale(now, tables, plan))
+        stale = _stale(now, tables, plan, self.known.get(AlertKind.STALE, ()))
+        self._tell(AlertKind.STALE, AlertKind.FRESH, tables, stale)
         self._tell_held_up(tables, held_up(tables, plan))
         self._end_outages(tables)
         if self._looked_at is None or not 0 <= now - self._looked_at < _EVERY:
@@ -86,23 +89,25 @@ _HELD_UP = {
 }
 _NO_OUTAGE = "does not fail any more"
 _OVER = {
-    AlertKind.FRESH: "is within its target lag again",
+    AlertKind.FRESH: FRESH,
     AlertKind.LAG_REACHABLE: "can keep its target lag again",
 }
 
 
 def _stale(
-    now: float, tables: Mapping[str, TableView], plan: LagPlan
+    now: float, tables: Mapping[str, TableView], plan: LagPlan, known: Collection[str]
 ) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Who is suspended is not told to be late, nor to be in time again."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for key, aim in plan.aims.items():
         table = tables.get(key)
-        if table is None or table.timestamp is None or aim.target is None or aim.wanted_by:
+        if table is None or aim.wanted_by:
             continue
-        lag = now - table.timestamp
-        if lag > aim.target and table.state is not TableState.SUSPENDED:
-            said = f"is {duration(lag)} behind, its target is {duration(aim.target)}"
-            found[key] = (said, {"lag_seconds": lag, "target_seconds": aim.target})
+        is_new = table.state is not TableState.SUSPENDED or key in known
+        if is_new and is_stale(table, aim.target, aim.cron, now):
+            lag = None if table.timestamp is None else now - table.timestamp
+            facts = {"lag_seconds": lag, "target_seconds": aim.target}
+            found[key] = (said_of(table, aim.target, aim.cron, now), facts)
     return found
 
 

@@ -1,0 +1,184 @@
+"""What must hold over a whole simulated run; what is possible is worked out here once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runnel.model.alerts import AlertKind
+from runnel.model.refresh import TableState
+from runnel.schedule.units import Condensed, Policy, Unit, condense
+from schedule.sim import Simulation
+from schedule.sim_world import Broken, World
+
+# Within so many seconds a process has noticed what there is to do.
+_TICK = 0.1
+_CRON = 120.0
+# Leases that run out, and pauses after failures.
+_SLACK = 60.0
+
+
+def check_lag(run: Simulation) -> int:
+    """How many tables had a target that can be kept: period, waiting and work fit into it."""
+    lake = _Lake(run.world)
+    held = 0
+    for unit in lake.timed:
+        needed = lake.lag_of(unit)
+        for key in unit.members:
+            target = lake.target(key)
+            if needed is None or target is None or needed >= target:
+                continue
+            lag = _worst(run, key)
+            if lag > target:
+                said = f"{key} was {lag:.1f} s behind, its target is {target:g} s"
+                raise Broken(f"{said}, and {needed:.1f} s can be kept")
+            held += 1
+    return held
+
+
+def check_rhythm(run: Simulation) -> None:
+    """Nobody is refreshed more often than it is due, unless a consumer asks for it."""
+    lake = _Lake(run.world)
+    for unit in lake.timed:
+        beat = lake.beats[unit]
+        if beat is None or any(unit in lake.graph.above[other] for other in lake.timed):
+            continue
+        most = 2 + int((run.world.now - run.began) / beat)
+        for key in unit.members:
+            if run.world.tables[key].refreshes > most:
+                raise Broken(f"{key} was refreshed more often than every {beat:g} s")
+
+
+def check_late_is_told(run: Simulation) -> int:
+    """How many tables were late all the time: of each an alert has said so, with the reason."""
+    late = 0
+    for key, table in run.world.tables.items():
+        target = _Lake(run.world).target(key)
+        if target is None or len(table.lags) < 6 or min(table.lags) < 1.3 * target:
+            continue
+        late += 1
+        if AlertKind.LAG_UNREACHABLE not in run.alerts.told.get(key, ()):
+            raise Broken(f"{key} was late all the time, and nobody was told why")
+    return late
+
+
+def check_nobody_starves(run: Simulation) -> int:
+    """How many tables that someone wants got their turn all the time, however much there is."""
+    return _check_turns(run, lambda key: _worst(run, key))
+
+
+def check_nobody_is_left(run: Simulation) -> int:
+    """How many tables that someone wants have come along to the end, whatever happened before."""
+
+    def behind(key: str) -> float:
+        view = run.world.tables[key].view
+        return run.world.now - (view.since if view.timestamp is None else view.timestamp)
+
+    return _check_turns(run, behind)
+
+
+def _check_turns(run: Simulation, behind: Callable[[str], float]) -> int:
+    lake = _Lake(run.world)
+    work = sum(table.longest for table in run.world.tables.values())
+    for unit, beat in lake.wanted.items():
+        allowed = 2 * beat + 3 * work + _SLACK
+        for key in unit.members if not lake.is_stuck(unit) else ():
+            if behind(key) > allowed:
+                said = f"{key} is {behind(key):.0f} s behind, {allowed:.0f} s at most were expected"
+                raise Broken(f"{said}; all refreshes take {work:.0f} s")
+    return len(lake.wanted)
+
+
+def period(target: float) -> float:
+    """48 seconds times a power of two, at most half of the target."""
+    found = 48.0 / 2**7
+    while 2 * found <= target / 2:
+        found *= 2
+    return found
+
+
+def _worst(run: Simulation, key: str) -> float:
+    table = run.world.tables[key]
+    reached = table.view.timestamp
+    return max(table.worst_lag, run.world.now - (run.began if reached is None else reached))
+
+
+class _Lake:
+    """Schedules and durations of a world; nothing of this is asked of the scheduler."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.graph = self._graph()
+        self.timed = [u for u in self.graph.units if any(self._own(key) for key in u.members)]
+        self.beats = self._beats()
+        self.paths = self._paths()
+        self.wanted = self._wanted()
+
+    def target(self, key: str) -> float | None:
+        schedule = self.world.tables[key].view.schedule
+        return schedule.seconds if schedule is not None else None
+
+    def lag_of(self, unit: Unit) -> float | None:
+        """How far behind a unit is at most; None where a cron line decides about it.
+
+        The next refresh begins when it is due, or when this one is over; on the way to it one may
+        just have begun for someone else, and is not cut short.
+        """
+        beat, busy = self.beats[unit], self.paths[unit]
+        if beat is None:
+            return None
+        others = set(self.timed) - {unit}
+        needed = others.union(*(self.graph.above[other] for other in others))
+        shared = needed & {unit, *self.graph.above[unit]}
+        blocked = max((self._work(other) for other in shared), default=0.0)
+        return max(beat, busy) + busy + blocked + _TICK
+
+    def is_stuck(self, unit: Unit) -> bool:
+        together = {unit, *self.graph.above[unit]}
+        states = (self.world.tables[key].view.state for u in together for key in u.members)
+        return TableState.SUSPENDED in states
+
+    def _graph(self) -> Condensed:
+        return condense({k: t.view for k, t in self.world.tables.items()}, self.world.units)
+
+    def _own(self, key: str) -> float | None:
+        """How often a table is due by its own schedule, about."""
+        schedule = self.world.tables[key].view.schedule
+        if schedule is None or schedule.is_downstream:
+            return None
+        return period(schedule.seconds) if schedule.seconds else _CRON
+
+    def _work(self, unit: Unit) -> float:
+        return max(self.world.tables[key].longest for key in unit.members)
+
+    def _beats(self) -> dict[Unit, float | None]:
+        """How often each unit is due; nobody is more often than what it reads."""
+        found: dict[Unit, float | None] = {}
+        for unit in self.graph.in_order(self.graph.units):
+            above = [found[other] for other in self.graph.above[unit]]
+            schedules = [self.world.tables[key].view.schedule for key in unit.members]
+            if None in above or any(s is not None and s.cron for s in schedules):
+                found[unit] = None
+                continue
+            slowest = max([0.0, *(beat for beat in above if beat)])
+            own = [max(beat, slowest) for key in unit.members if (beat := self._own(key))]
+            chosen = min if unit.policy is Policy.FASTEST else max
+            found[unit] = chosen(own) if own else 0.0
+        return found
+
+    def _paths(self) -> dict[Unit, float]:
+        """How long it takes at most from an instant until a unit shows it."""
+        found: dict[Unit, float] = {}
+        for unit in self.graph.in_order(self.graph.units):
+            above = max((found[p] for p in self.graph.parents[unit]), default=0.0)
+            found[unit] = above + self._work(unit)
+        return found
+
+    def _wanted(self) -> dict[Unit, float]:
+        """Units with a schedule and what they read, with how long it is about until they are due."""
+        own = {u: max(filter(None, map(self._own, u.members))) for u in self.timed}
+        slow = {u: max(own.get(a, 0.0) for a in {u, *self.graph.above[u]}) for u in self.timed}
+        found = dict(slow)
+        for unit in self.timed:
+            for other in self.graph.above[unit]:
+                found[other] = min(slow[unit], found.get(other, slow[unit]))
+        return found
