@@ -104,13 +104,18 @@ def reschedule(world: World, key: str, text: str | None) -> None:
 
 def drop(world: World, key: str) -> None:
     """With everything that reads it."""
-    gone = {key}
-    for name in sorted(world.tables, key=_number):
-        if gone.intersection(world.tables[name].view.reads):
-            gone.add(name)
-    for name in gone:
+    for name in below(world, key):
         del world.tables[name]
     world.regroup(units_of(world))
+
+
+def below(world: World, key: str) -> list[str]:
+    """A table, and all that reads it."""
+    found = [key]
+    for name in sorted(world.tables, key=_number):
+        if not set(found).isdisjoint(world.tables[name].view.reads):
+            found.append(name)
+    return found
 
 
 def units_of(world: World) -> tuple[Unit, ...]:

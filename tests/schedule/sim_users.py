@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from runnel.model.refresh import TableState
 from runnel.schedule.units import Unit, condense
 from runnel.schedule.views import Ending
 from schedule.sim_book import SimBook
-from schedule.sim_make import add_table, drop, redefine, reschedule, units_of
+from schedule.sim_make import add_table, below, drop, redefine, reschedule, units_of
 from schedule.sim_world import SimSnapshot
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Users:
         self.world.revision += 1
 
     def _redefine(self) -> None:
-        if (key := self._some()) is not None and not self._is_in_cycle(key):
+        if (key := self._some()) is not None and not self._is_held([key]):
             self.world.say(f"the user redefines {key}")
             redefine(self.world, key)
 
@@ -66,7 +67,7 @@ class Users:
 
     def _drop(self) -> None:
         key = self._some()
-        if key is not None and not self._is_in_cycle(key) and len(self.world.tables) > 2:
+        if key is not None and not self._is_held(below(self.world, key)):
             self.world.say(f"the user drops {key}")
             drop(self.world, key)
 
@@ -140,5 +141,8 @@ class Users:
         names = [k for k, table in self.world.tables.items() if not table.view.label]
         return self.random.choice(names) if names else None
 
-    def _is_in_cycle(self, key: str) -> bool:
-        return any(self.world.tables[s].view.label for s in self.world.tables[key].view.reads)
+    def _is_held(self, keys: Collection[str]) -> bool:
+        """Members of a cycle are not changed one by one, and nobody in the middle of a refresh."""
+        tables = self.world.tables
+        in_cycle = any(tables[s].view.label for key in keys for s in tables[key].view.reads)
+        return in_cycle or not self.world.running.keys().isdisjoint(keys)

@@ -141,6 +141,7 @@ class World:
             if key in self.running and self.leases[key][1] > self.now:
                 raise Broken(f"{key} is refreshed twice at once")
             self._check_order(key, unit, snapshot)
+            self._pin(key, snapshot)
             self.running[key] = process
             self.leases[key] = (process, inf)
         return None
@@ -149,7 +150,7 @@ class World:
         """Whether definitions have changed since the pass began, so that it leads nowhere."""
         known = [self.tables.get(key) for key in unit.members]
         for key, table in zip(unit.members, known, strict=True):
-            if table is None or table.defined_at > snapshot.made_at:
+            if table is None:
                 return True
             if table.view.state is TableState.SUSPENDED:
                 if table.suspended_at < snapshot.made_at:
@@ -168,6 +169,11 @@ class World:
         for source in self.tables[key].view.reads:
             if source not in unit.members and source not in snapshot.epochs:
                 raise Broken(f"{key} started before {source}, which it reads")
+
+    def _pin(self, key: str, snapshot: SimSnapshot) -> None:
+        """A source that came with another query is pinned when it is first needed."""
+        for base in self.tables[key].view.bases:
+            snapshot.pins.setdefault(base, Pin("delta", base, self.bases[base]))
 
     def holds(self, unit: Unit, process: int) -> bool:
         return all(self.leases.get(key, (None,))[0] == process for key in unit.members)

@@ -149,6 +149,24 @@ def test_who_waited_for_a_table_that_it_no_longer_reads_goes_on() -> None:
     assert lake.machine.is_idle
 
 
+def test_a_query_that_reads_another_table_now_waits_for_a_pass_with_that() -> None:
+    """In the pass in which it waits nobody brings that table to the same instant."""
+    lake = ByHand(table("a", "1m", "x"), table("b", None, "y"), table("c", "1m", "a"))
+    lake.run_all(T0)
+    lake.world.commit(Unit(("b",)), lake.book.pin(T0 + 1, [lake.view("b")]))
+    for base in "xy":
+        lake.write(base)
+    assert lake.tick(T0 + MINUTE) == ["a"]
+    lake.world.tables["c"].view = replace(
+        lake.view("c"), reads=("a", "b"), pins={}, is_restless=True, incarnation="another"
+    )
+    lake.world.revision += 1
+    assert lake.finish("a", T0 + MINUTE + 2) == ["b"]
+    assert lake.finish("b", T0 + MINUTE + 3) == ["c"]
+    lake.finish("c", T0 + MINUTE + 4)
+    assert lake.at("a") == lake.at("b") == lake.at("c") == MINUTE + 2
+
+
 def test_a_new_group_does_not_advance_in_part() -> None:
     """Who waited by itself when the group was made is refreshed with the others."""
     lake = ByHand(

@@ -135,7 +135,7 @@ class Machine:
             self._plan = plan_lag(self.tables, self._graph())
             self._dues = Dues(self._plan.rhythms)
             self._revision = revision
-            self.passes.keep_only(self._plan.graph.units)
+            self.passes.follow(self._plan.graph)
 
     def _graph(self) -> Condensed:
         """The graph of units; the same one as long as it has not changed."""

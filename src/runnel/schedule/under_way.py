@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from runnel.schedule.units import Condensed, Unit
@@ -102,10 +102,14 @@ class Passes:
             busy |= _tables(p.waiting)
         return sorted(found, key=lambda f: (f[0].deadlines[f[1]], f[0].number, f[1].members))
 
-    def keep_only(self, units: Collection[Unit]) -> None:
-        """Give up what waits and is no unit any more: dropped, or refreshed with others now."""
+    def follow(self, graph: Condensed) -> None:
+        """Give up what waits and is another unit now: dropped, refreshed with others, or with a
+        query that reads tables of which this pass knows nothing.
+        """
         for of_pass in self.under_way.values():
-            for unit in of_pass.waiting.difference(units):
+            known = of_pass.graph.parents
+            changed = [u for u in of_pass.waiting if graph.parents.get(u) != known[u]]
+            for unit in changed:
                 of_pass.waiting.discard(unit)
                 of_pass.drop_below(unit)
         self.close_over()
