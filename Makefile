@@ -38,7 +38,7 @@ test: setup lint ## Lint, then all tests that are not slow
 	@scripts/run_tests.sh $(ARGS)
 
 # What shows that nothing depends on one JVM: verbs, graphs, sources, types, recursion.
-PORTABLE := $(addprefix tests/refresh/test_,verbs.py graph.py sources.py values.py recursion.py tidying.py)
+PORTABLE := $(addprefix tests/refresh/test_,verbs.py refused.py interface.py graph.py sources.py values.py recursion.py tidying.py)
 
 test-slow: setup ## The slow tests: every step file on the lake, a Connect server, a local cluster, two processes
 	$(BIN)/pytest --ignore tests/crash -m slow --timeout 1800 $(ARGS)

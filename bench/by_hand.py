@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.queries import Case
+from bench.queries import Case, chain, chain_base
 from runnel.api import Lake
 
 
 def replace(lake: Lake, case: Case) -> None:
-    lake.sql(f"CREATE OR REPLACE TABLE ctas_{case.name} USING delta AS {case.query}")
+    _replace(lake, f"ctas_{case.name}", case.query)
+
+
+def replace_chain(lake: Lake, prefix: str, first: int = 0) -> None:
+    """The tables of the chain from the `first` one on, each over the one before it."""
+    for name, query in chain()[first:]:
+        _replace(lake, f"{prefix}{name}", query.format(p=prefix))
+
+
+def merge_chain(lake: Lake, versions: Mapping[str, int]) -> None:
+    """The large table by MERGE; the two small ones over it are recomputed."""
+    merge(lake, chain_base(), versions)
+    replace_chain(lake, "merge_", first=1)
+
+
+def _replace(lake: Lake, name: str, query: str) -> None:
+    lake.sql(f"CREATE OR REPLACE TABLE {name} USING delta AS {query}")
 
 
 def merge(lake: Lake, case: Case, versions: Mapping[str, int]) -> None:

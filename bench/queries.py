@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 _JOIN = "FROM sales s JOIN customers c ON s.customer = c.id"
 _JOIN3 = f"{_JOIN} JOIN products p ON s.product = p.id"
+_SALE_IDS = (
+    "SELECT id FROM changed_sales "
+    "UNION SELECT s.id FROM sales s JOIN changed_customers k ON s.customer = k.id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +26,6 @@ class Case:
 
 
 def cases() -> list[Case]:
-    sale_ids = (
-        "SELECT id FROM changed_sales "
-        "UNION SELECT s.id FROM sales s JOIN changed_customers k ON s.customer = k.id"
-    )
     # A sale can move between cities by its own change, or because its customer moved.
     cities = (
         "SELECT city FROM changed_customers "
@@ -42,9 +42,9 @@ def cases() -> list[Case]:
         Case("filter", kept, ("id",), ("customer", "amount"),
              "SELECT DISTINCT id FROM changed_sales", f"{kept} AND id IN ({{touched}})"),
         Case("join", joined, ("id",), ("amount", "name", "segment"),
-             sale_ids, f"{joined} WHERE s.id IN ({{touched}})"),
+             _SALE_IDS, f"{joined} WHERE s.id IN ({{touched}})"),
         Case("join3", joined3, ("id",), ("amount", "segment", "label"),
-             sale_ids, f"{joined3} WHERE s.id IN ({{touched}})"),
+             _SALE_IDS, f"{joined3} WHERE s.id IN ({{touched}})"),
         Case("aggregate", f"{by_bucket} GROUP BY bucket", ("bucket",), ("n", "total"),
              "SELECT DISTINCT bucket FROM changed_sales", f"{by_bucket} {only} GROUP BY bucket"),
         Case("join_aggregate", f"{by_city} GROUP BY c.city", ("city",), ("n", "total"),
@@ -58,9 +58,18 @@ def cases() -> list[Case]:
 def chain() -> list[tuple[str, str]]:
     """Three stream tables on top of each other; `{p}` is the way's prefix."""
     return [
-        ("chain1", f"SELECT s.id, s.amount, c.city, c.segment {_JOIN} WHERE s.quantity > 2"),
+        ("chain1", chain_base().query),
         ("chain2", "SELECT city, segment, COUNT(*) AS n, SUM(amount) AS total "
                    "FROM {p}chain1 GROUP BY city, segment"),
         ("chain3", "SELECT segment, MAX(total) AS best, COUNT(*) AS n FROM {p}chain2 "
                    "WHERE n > 3 GROUP BY segment"),
     ]  # fmt: skip
+
+
+def chain_base() -> Case:
+    """The first of the chain, which is as large as its sources."""
+    query = f"SELECT s.id, s.amount, c.city, c.segment {_JOIN} WHERE s.quantity > 2"
+    return Case(
+        "chain1", query, ("id",), ("amount", "city", "segment"),
+        _SALE_IDS, f"{query} AND s.id IN ({{touched}})",
+    )  # fmt: skip

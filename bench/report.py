@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.promises import promises
 from bench.rounds import WAYS
 from runnel.model.tabular import text_table
 
@@ -26,7 +27,8 @@ def stamp(rows: int) -> dict[str, Any]:
 def table(report: dict[str, Any]) -> str:
     titles = ["query", "changed", *WAYS, "AUTO ran", "jobs"]
     titles += ["FULL / DIFF", "best by hand / DIFF", "verified"]
-    return _head(report) + text_table(titles, [_row(r) for r in report["rounds"]])
+    rows = text_table(titles, [_row(r) for r in report["rounds"]])
+    return f"{_head(report)}{rows}\n{_judged(report)}"
 
 
 def write(report: dict[str, Any], name: str) -> Path:
@@ -49,6 +51,12 @@ def _row(measured: dict[str, Any]) -> list[str]:
         _ratio(min(by_hand, default=None), seconds.get("DIFFERENTIAL")),
         "yes" if measured["verified"] else "NO",
     ]
+
+
+def _judged(report: dict[str, Any]) -> str:
+    found = promises(report)
+    broken = [str(promise) for promise in found if not promise.is_kept]
+    return "\n".join([f"{len(found) - len(broken)} of {len(found)} promises kept", *broken])
 
 
 def _ratio(slow: float | None, fast: float | None) -> str:

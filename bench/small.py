@@ -53,14 +53,31 @@ def tiny(lake: Lake) -> dict[str, Any]:
     }
 
 
-def epochs(lake: Lake, folder: Path, rows: int) -> dict[str, float]:
+def epochs(lake: Lake, folder: Path, rows: int) -> dict[str, dict[str, float]]:
     """Reading a trace of many epochs, by plan and by view, against the same one compacted."""
-    path = folder / "_bench_epochs"
+    return {
+        "state": _epochs(lake, folder, rows, is_state=True),
+        "rows": _epochs(lake, folder, rows, is_state=False),
+    }
+
+
+def _epochs(lake: Lake, folder: Path, rows: int, *, is_state: bool) -> dict[str, float]:
     columns = (Column("c0", "bigint"), Column("c1", "bigint"), Column("c2", "string"))
-    layout = Layout(columns, ("c0",), tuple((c, c.name) for c in columns), is_state=True)
-    trace = Trace(str(path), "bench", layout)
-    say(f"reading {EPOCHS} epochs over {rows:,} rows")
+    key = ("c0",) if is_state else tuple(c.name for c in columns)
+    layout = Layout(columns, key, tuple((c, c.name) for c in columns), is_state=is_state)
+    trace = Trace(str(folder / f"_bench_epochs_{is_state}"), "bench", layout)
+    say(f"reading {EPOCHS} epochs over {rows:,} {'groups of a state' if is_state else 'rows'}")
     spark = lake.spark
+    _fill(spark, trace, rows)
+    _reading(spark, trace)  # Warms the JVM up, which would count against the first one only.
+    before = _reading(spark, trace)
+    trace.compact(spark, 2 + EPOCHS)
+    after = _reading(spark, trace)
+    return {way: round(before[way] / after[way], 2) for way in before}
+
+
+def _fill(spark: Any, trace: Trace, rows: int) -> None:
+    """A compacted base, and epochs that replace some of its rows each."""
 
     def some(condition: str, epoch: int, weight: int) -> Any:
         return spark.range(rows).where(condition).selectExpr(
@@ -77,11 +94,6 @@ def epochs(lake: Lake, folder: Path, rows: int) -> dict[str, float]:
         trace.append(spark, frame, epoch, {}, rows_hint=rows // 1000)
         if trace.small_files(epoch) >= MANY_FILES:
             trace.merge(spark)
-    _reading(spark, trace)  # Warms the JVM up, which would count against the first one only.
-    before = _reading(spark, trace)
-    trace.compact(spark, 2 + EPOCHS)
-    after = _reading(spark, trace)
-    return {way: round(before[way] / after[way], 2) for way in before}
 
 
 def _reading(spark: Any, trace: Trace) -> dict[str, float]:

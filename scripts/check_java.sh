@@ -2,11 +2,12 @@
 # Makes sure that Java 17 or newer is there, and says what to install when it is not.
 set -euo pipefail
 
+# Spark starts the Java of JAVA_HOME when that is set, and looks nowhere else.
 java_command() {
-  if [[ -n "${JAVA_HOME:-}" && -x "$JAVA_HOME/bin/java" ]]; then
-    echo "$JAVA_HOME/bin/java"
-  else
+  if [[ -z "${JAVA_HOME:-}" ]]; then
     command -v java || true
+  elif [[ -x "$JAVA_HOME/bin/java" ]]; then
+    echo "$JAVA_HOME/bin/java"
   fi
 }
 
@@ -21,7 +22,7 @@ if (( ${version:-0} >= 17 )); then
   exit 0
 fi
 
-if [[ "$(id -u)" == 0 && -f /etc/debian_version ]] && command -v apt-get >/dev/null; then
+if [[ -z "${JAVA_HOME:-}" && "$(id -u)" == 0 && -f /etc/debian_version ]] && command -v apt-get >/dev/null; then
   echo "Java 17 or newer not found: installing openjdk-17-jre-headless"
   apt-get update -qq
   package=openjdk-17-jre-headless
@@ -32,6 +33,8 @@ fi
 {
   if [[ -n "$found" ]]; then
     echo "error: Java 17 or newer is needed, but $found is version ${version:-unknown}"
+  elif [[ -n "${JAVA_HOME:-}" ]]; then
+    echo "error: Java 17 or newer is needed, and JAVA_HOME is $JAVA_HOME, without bin/java"
   else
     echo "error: Java 17 or newer is needed, and none was found in JAVA_HOME or on the PATH"
   fi

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from runnel import sql as statements
+from runnel.api.speaking import carry_out
 from runnel.errors import UserError
 from runnel.sql import parse_statement
 
@@ -58,3 +61,43 @@ def test_diamond_consistency_can_be_altered() -> None:
     statement = statements.parse_statement(text)
     assert isinstance(statement, statements.AlterStreamTable)
     assert statement.diamond_consistency == "NONE"
+
+
+class _Lake:
+    """Keeps what it is asked to create."""
+
+    def create_stream_table(self, name: object, query: str, **given: Any) -> dict[str, Any]:
+        return {"name": str(name), "query": query, **given}
+
+
+def _created(text: str) -> dict[str, Any]:
+    return carry_out(_Lake(), parse_statement(text))  # type: ignore[arg-type, no-any-return]
+
+
+def test_clauses_and_options_are_what_the_verb_is_called_with() -> None:
+    options = "initialize = false, dialect = 'postgres', diamond_consistency = atomic"
+    clauses = f"SCHEDULE '5m' REFRESH MODE full COMMENT 'it''s' WITH ({options})"
+    assert _created(f"CREATE OR REPLACE STREAM TABLE IF NOT EXISTS t {clauses} AS SELECT 1") == {
+        "name": "t", "query": "SELECT 1", "or_replace": True, "if_not_exists": True,
+        "schedule": "5m", "refresh_mode": "full", "comment": "it's", "initialize": False,
+        "dialect": "postgres", "diamond_consistency": "atomic",
+    }  # fmt: skip
+    assert _created("CREATE STREAM TABLE t AS SELECT 1") == {
+        "name": "t", "query": "SELECT 1", "or_replace": False, "if_not_exists": False,
+    }  # fmt: skip
+    given = "schedule = '1h', refresh_mode = AUTO, comment = 'c'"
+    assert _created(f"CREATE STREAM TABLE t WITH ({given}) AS SELECT 1")["schedule"] == "1h"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "words"),
+    [
+        ("WITH (colour = 'red')", "'colour' is not an option"),
+        ("SCHEDULE '1m' WITH (schedule = '2m')", "schedule is given twice"),
+        ("WITH (initialize = maybe)", "not valid"),
+    ],
+)
+def test_options_that_make_no_sense(clauses: str, words: str) -> None:
+    with pytest.raises(UserError, match=words) as caught:
+        _created(f"CREATE STREAM TABLE t {clauses} AS SELECT 1")
+    assert caught.value.hint or caught.value.detail

@@ -14,6 +14,7 @@ from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode, TableState
 from runnel.model.schedule import Schedule
+from runnel.model.views import Resolution
 
 Make = Callable[..., StreamTable]
 
@@ -72,6 +73,21 @@ def test_redefining_replaces_everything(catalog: Writer, make_table: Make):
     base = catalog.find("default.base")
     assert base is not None
     assert catalog.dependents(base.id) == ()
+
+
+def test_renewing_a_definition_leaves_the_progress(
+    catalog: Writer, make_table: Make, frontier: Frontier
+):
+    """Without news a table is moved on without its lease, also while it is being compiled."""
+    table = make_table(frontier=frontier, epoch=3)
+    catalog.add_table(table)
+    later = dataclasses.replace(frontier, data_timestamp=frontier.data_timestamp.replace(hour=13))
+    assert catalog.record_no_data(table, later, "owner", 0.0, "quiet")
+    renewed = dataclasses.replace(
+        table, reinitialize="view v was redefined", resolution=Resolution("SELECT 1"), sources=()
+    )
+    catalog.renew_definition(renewed)
+    assert catalog.get(table.id) == dataclasses.replace(renewed, frontier=later)
 
 
 def test_redefining_a_dropped_table_is_refused(catalog: Writer, make_table: Make):

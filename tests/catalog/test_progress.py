@@ -120,3 +120,8 @@ def test_a_skip_is_an_entry_of_its_own(catalog: Writer, make_table: Make) -> Non
     catalog.record_skip(table.id, Owner.current(), "late")
     (entry,) = catalog.history(table.name.key)
     assert (entry.outcome, entry.action, entry.reason) == (Outcome.OK, RefreshAction.SKIP, "late")
+    catalog.record_skip(table.id, Owner.current(), "late", once=True)
+    catalog.record_skip(table.id, Owner.current(), "suspended", once=True)
+    catalog.record_skip(table.id, Owner.current(), "late", once=True)
+    reasons = [entry.reason for entry in catalog.history("default.sales")]
+    assert reasons == ["late", "suspended", "late"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_a_round_and_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Refreshing took 750 ms; recomputing every table in every round would have" in out
     assert "all 2 times" in out
     assert "runnel --lake here sql" in out
+
+
+def test_what_was_not_verified_again_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    board = Scoreboard(Path("here"), kept=False)
+    board.show([line()])
+    board.show([replace(line(), is_as_before=True)])
+    board.summary()
+    out = capsys.readouterr().out
+    ends = [line.rstrip() for line in out.splitlines() if line.startswith(" sales ")]
+    assert [end.rpartition(" 2.0 s ")[2].strip() for end in ends] == ["ok", "as before"]
+    assert "all 1 times" in out
 
 
 def test_a_difference_is_shouted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runnel.compile.ddl import source_change
+from runnel.compile.ddl import new_name, source_change
 from runnel.compile.vacuum import parse_vacuum
 
 
@@ -61,6 +61,24 @@ def test_what_is_taken(text: str, kind: str, key: str, columns: tuple[str, ...] 
 )
 def test_what_takes_nothing(text: str) -> None:
     assert source_change(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CREATE TABLE orders (id INT) USING delta", ("table", "default.orders")),
+        ("CREATE EXTERNAL TABLE IF NOT EXISTS s.orders (id INT)", ("table", "s.orders")),
+        ("CREATE VIEW v AS SELECT 1", ("view", "default.v")),
+        ("create temporary view if not exists `my view` as select 1", ("view", "default.my view")),
+        ("CREATE SCHEMA s", None),
+        ("CREATE FUNCTION f(x INT) RETURNS INT RETURN x", None),
+        ("CREATE TABLE", None),
+        ("INSERT INTO orders VALUES (1)", None),
+    ],
+)
+def test_what_gets_a_name(text: str, expected: tuple[str, str] | None) -> None:
+    found = new_name(text)
+    assert (found and (found.kind, found.name.key)) == expected
 
 
 def test_only_readers_of_the_column_are_concerned() -> None:

@@ -1,4 +1,8 @@
-"""kill -9 at every named place: afterwards each table verifies and the next refresh is differential."""
+"""kill -9 at every named place: afterwards each table verifies and the next refresh is differential.
+
+What the first refresh after a kill does says whether the work that was killed is lost or done: what
+was committed is taken over, and what was not is done again, differentially.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from crash.victim import OTHER, QUERY
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
@@ -23,7 +29,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 _VICTIM = Path(__file__).parent / "victim.py"
 _SOURCE = Path(__file__).parent.parent.parent / "src" / "runnel"
-_QUERY = "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
 _GROUP = {
     "sums": "SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust",
     "counts": "SELECT cust, COUNT(*) AS n FROM orders GROUP BY cust",
@@ -36,18 +41,28 @@ POINTS = {
         "trace.append.committed", "refresh.after_append", "refresh.before_record",
     ),
     "full": ("trace.replace.written", "trace.replace.committed"),
-    "create": ("create.before_catalog", "create.after_catalog"),
+    "reinitialize": ("refresh.before_append", "trace.replace.committed"),
+    "create": ("trace.replace.written", "create.before_catalog", "create.after_catalog"),
     "alter": ("alter.before_catalog", "alter.after_catalog"),
     "drop": ("drop.before_catalog", "drop.after_catalog"),
-    "compact": ("trace.compact.written", "trace.compact.committed"),
+    "compact": ("trace.compact.written",),
+    "tidy": ("trace.compact.committed",),
     "merge": ("trace.merge.written", "trace.merge.committed"),
     "together": ("switch.before_catalog", "switch.after_catalog"),
     "group": ("group.appended", "group.before_switch", "group.after_switch"),
     "group_given_up": ("trace.withdrawn",),
 }  # fmt: skip
+_DONE = {
+    ("refresh", "trace.append.committed"), ("refresh", "refresh.after_append"),
+    ("refresh", "refresh.before_record"), ("full", "trace.replace.committed"),
+    ("reinitialize", "trace.replace.committed"), ("create", "create.after_catalog"),
+    ("alter", "alter.after_catalog"), ("tidy", "trace.compact.committed"),
+    ("together", "switch.after_catalog"), ("group", "group.after_switch"),
+}  # fmt: skip
 _LEFT_BEHIND = {
-    "create.before_catalog", "alter.before_catalog", "alter.after_catalog",
-    "switch.before_catalog", "drop.after_catalog",
+    ("create", "trace.replace.written"), ("create", "create.before_catalog"),
+    ("alter", "alter.before_catalog"), ("alter", "alter.after_catalog"),
+    ("together", "switch.before_catalog"), ("drop", "drop.after_catalog"),
 }  # fmt: skip
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 
@@ -75,8 +90,8 @@ def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("kill") / "lake"
     with server.lake(folder) as lake:
         _make_orders(folder)
-        lake.create_stream_table("doomed", _QUERY, refresh_mode="DIFFERENTIAL")
-        lake.create_stream_table("doomed_full", _QUERY, refresh_mode="FULL")
+        lake.create_stream_table("doomed", QUERY, refresh_mode="DIFFERENTIAL")
+        lake.create_stream_table("doomed_full", QUERY, refresh_mode="FULL")
         for name, query in _GROUP.items():
             lake.create_stream_table(
                 name, query, refresh_mode="DIFFERENTIAL", diamond_consistency="atomic"
@@ -97,6 +112,8 @@ def test_killed(operation: str, point: str, server: ConnectServer, template: Pat
         with server.lake(folder) as lake:
             lake.refresh("doomed")
         _append(folder, [(7, 1, "3.00")])
+    if operation == "reinitialize":
+        _make_orders(folder, without="id")
     ended = subprocess.run(
         [sys.executable, str(_VICTIM), str(folder), operation],
         env={**os.environ, "RUNNEL_FAILPOINT": point, "RUNNEL_MASTER": server.url},
@@ -112,12 +129,10 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
         _check_group(lake, is_advanced=point == "group.after_switch")
     names = {t.name for t in lake.status()}
     concerned = [name for name in _concerned(operation) if name in names]
-    for name in concerned:
-        assert lake.verify(name).ok, f"{name} after {point}"
     assert ("fresh" in names) == (point in {"create.after_catalog", "switch.after_catalog"})
     assert ("doomed" in names) == (point != "drop.after_catalog")
     for name in concerned:
-        lake.refresh(name)
+        _check_first(lake, name, operation, point)
     _append(folder, [(8, 1, "1.00"), (9, 9, "1.00")])
     for result in map(lake.refresh, concerned):
         expected = "FULL" if result.name == "doomed_full" else "DIFFERENTIAL"
@@ -125,19 +140,50 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
         verified = lake.verify(result.name)
         assert verified.ok, str(verified)
     workspace = lake._workspace
-    assert bool(orphans(workspace)) == (point in _LEFT_BEHIND)
+    assert bool(orphans(workspace)) == ((operation, point) in _LEFT_BEHIND)
     remove_orphans(workspace)
     owned = {t.incarnation for t in workspace.catalog.tables()}
     assert {p.name for p in workspace.traces_path.iterdir()} == owned
 
 
+def _check_first(lake: Lake, name: str, operation: str, point: str) -> None:
+    """The contents are whole before anything is refreshed, and so is what is known of them."""
+    is_done = (operation, point) in _DONE
+    if operation == "reinitialize" and not is_done:
+        # Its source is another table by now: there is nothing to compare the old contents with.
+        assert {tuple(row) for row in lake.table(name).collect()} == _OLD
+    else:
+        assert lake.verify(name).ok, f"{name} after {point}"
+    if name == "doomed":
+        assert lake.status(name).query == (OTHER if point == "alter.after_catalog" else QUERY)
+    first = lake.refresh(name)
+    if is_done and name in _worked_on(operation):
+        assert first.action == "NO_DATA", str(first)
+    elif name == "doomed_full":
+        assert first.action == "FULL", str(first)
+    else:
+        again = "REINITIALIZE" if operation == "reinitialize" else "DIFFERENTIAL"
+        assert first.action == again, str(first)
+
+
+def _worked_on(operation: str) -> tuple[str, ...]:
+    """The tables that are an operation's own."""
+    match operation:
+        case "create":
+            return ("fresh",)
+        case "together":
+            return ("fresh", "below")
+        case "full":
+            return ("doomed_full",)
+        case "group" | "group_given_up":
+            return ("both",)  # and the others with it
+    return ("doomed",)
+
+
 def _concerned(operation: str) -> tuple[str, ...]:
     """The tables that a kill may have reached, some of which may not be there."""
-    if operation.startswith("group"):
-        return ("both",)  # and the others with it
-    if operation == "full":
-        return ("doomed_full",)
-    return ("doomed", "fresh", "below")
+    own = _worked_on(operation)
+    return own if own[0] in ("doomed", "doomed_full", "both") else ("doomed", *own)
 
 
 def _check_group(lake: Lake, is_advanced: bool) -> None:
@@ -153,17 +199,21 @@ def _check_group(lake: Lake, is_advanced: bool) -> None:
         assert sum(counts.values()) == (6 if is_advanced else 4)
 
 
-def _make_orders(folder: Path) -> None:
-    rows = [(1, 1, "5.00"), (2, 1, "7.50"), (3, 2, "1.25")]
+def _make_orders(folder: Path, without: str | None = None) -> None:
+    path = folder / "warehouse" / "orders"
+    rows = arrow_rows(_COLUMNS, [(1, 1, "5.00"), (2, 1, "7.50"), (3, 2, "1.25")])
+    shutil.rmtree(path, ignore_errors=True)
     write_deltalake(
-        str(folder / "warehouse" / "orders"), arrow_rows(_COLUMNS, rows),
+        str(path), rows.drop_columns([without] if without else []),
         configuration={"delta.enableChangeDataFeed": "true"},
     )  # fmt: skip
 
 
 def _append(folder: Path, rows: list[tuple[object, ...]]) -> None:
-    path = str(folder / "warehouse" / "orders")
-    write_deltalake(DeltaTable(path), arrow_rows(_COLUMNS, rows), mode="append")
+    table = DeltaTable(str(folder / "warehouse" / "orders"))
+    names = [field.name for field in table.schema().fields]
+    write_deltalake(table, arrow_rows(_COLUMNS, rows).select(names), mode="append")
 
 
 _COLUMNS = {"id": "bigint", "cust": "int", "amount": "decimal(12,2)"}
+_OLD = {(1, Decimal("12.50"), 2), (2, Decimal("2.25"), 2)}

@@ -17,26 +17,46 @@ from kit.lake_backend import arrow_rows
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _COLUMNS = {"id": "bigint", "cust": "int", "amount": "int"}
+_TURNS = 10
 _WORKER = """
 import json, sys
 import runnel
-from runnel.errors import Busy
+from runnel.errors import Busy, UserError
 
-done = {"refreshes": 0, "busy": 0, "reads": 0, "compactions": 0}
+done = dict.fromkeys(["refreshes", "compactions", "busy", "reads", "snapshots"], 0)
+
+def attempt(kind, work):
+    try:
+        work()
+        done[kind] += 1
+    except Busy:
+        done["busy"] += 1
+
+def read(lake):
+    # Every commit of the source adds rows in pairs that cancel: no state may show half of one.
+    row = lake.sql("SELECT COALESCE(SUM(total), 0) AS t, COUNT(*) AS n FROM pairs").first()
+    assert row["t"] == 0 and row["n"] > 1, row
+    best = [row["best"] for row in lake.sql("SELECT best FROM top").collect()]
+    assert len(best) == 1 and best[0] >= 0, best
+    done["reads"] += 1
+
+def compare(lake):
+    # Together as of one instant they must agree.
+    try:
+        with lake.snapshot(["pairs", "top"]) as seen:
+            row = seen.sql("SELECT (SELECT MAX(total) FROM pairs) AS m, best FROM top").first()
+            assert row["m"] == row["best"], row
+            done["snapshots"] += 1
+    except UserError as error:
+        assert "in common" in str(error), error
+
 with runnel.connect(sys.argv[1], busy_wait_seconds=0.2, compact_after_epochs=3) as lake:
     for turn in range(int(sys.argv[2])):
-        try:
-            lake.refresh()
-            done["refreshes"] += 1
-            if turn % 3 == 2:
-                lake.compact("pairs")
-                done["compactions"] += 1
-        except Busy:
-            done["busy"] += 1
-        # Every commit of the source adds rows in pairs that cancel: no state may show half of one.
-        row = lake.sql("SELECT COALESCE(SUM(total), 0) AS t, COUNT(*) AS n FROM pairs").first()
-        assert row["t"] == 0, row
-        done["reads"] += 1
+        attempt("refreshes", lake.refresh)
+        for name in ("pairs", "top"):
+            attempt("compactions", lambda: lake.compact(name))
+        read(lake)
+        compare(lake)
 print(json.dumps(done))
 """
 
@@ -56,7 +76,7 @@ def test_side_by_side(tmp_path: Path) -> None:
             )
         workers = [
             subprocess.Popen(
-                [sys.executable, "-c", _WORKER, str(folder), "8"],
+                [sys.executable, "-c", _WORKER, str(folder), str(_TURNS)],
                 env={**os.environ, "RUNNEL_MASTER": server.url},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )
@@ -75,7 +95,9 @@ def test_side_by_side(tmp_path: Path) -> None:
         for worker in workers:
             out, error = worker.communicate()
             assert worker.returncode == 0, error[-3000:]
-            assert json.loads(out.splitlines()[-1])["reads"] == 8
+            done = json.loads(out.splitlines()[-1])
+            assert done["reads"] == _TURNS
+            assert min(done["refreshes"], done["compactions"], done["snapshots"]) > 0, done
         with server.lake(folder) as lake:
             lake.refresh()
             assert lake.verify("pairs").ok

@@ -19,9 +19,10 @@ OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
 
 def main(path: str, operation: str) -> None:
-    with runnel.connect(path, allow_circular=True) as lake:
+    often = {"compact_after_epochs": 2} if operation == "tidy" else {}
+    with runnel.connect(path, allow_circular=True, **often) as lake:
         match operation:
-            case "refresh":
+            case "refresh" | "reinitialize" | "tidy":
                 lake.refresh("doomed")
             case "full":
                 lake.refresh("doomed_full")

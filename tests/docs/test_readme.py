@@ -27,6 +27,7 @@ def test_the_tour(
     checked = 0
     for language, code in _BLOCK.findall(_README):
         if language == "python":
+            assert not printed.strip(), f"the output is not shown: {printed}"
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(code, names)
@@ -35,7 +36,8 @@ def test_the_tour(
             assert _lines(printed) == _lines(code)
             checked += 1
             printed = ""
-    assert checked == 2
+    assert not printed.strip(), f"the output is not shown: {printed}"
+    assert checked == 3
 
 
 def _lines(text: str) -> list[str]:

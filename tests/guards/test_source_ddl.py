@@ -13,7 +13,8 @@ from runnel.model.columns import Column
 from runnel.model.names import TableName
 from runnel.model.settings import Settings
 from runnel.model.views import Resolution, View
-from runnel.refresh.source_ddl import refuse_source_ddl
+from runnel.refresh.source_ddl import note_source_ddl, refuse_source_ddl
+from schedule.by_hand import Ears
 
 
 def refuse(bench: Bench, text: str) -> None:
@@ -85,3 +86,18 @@ def test_a_setting_that_is_true_or_false(bench: Bench, given: object, expected: 
     assert settings.block_source_ddl is expected
     with pytest.raises(UserError, match="not valid"):
         Settings.load(bench.workspace.path, {"block_source_ddl": "perhaps"})
+
+
+def test_who_has_to_start_over_is_told_at_once(bench: Bench) -> None:
+    bench.base("orders")
+    bench.stream("odd", "orders", query="SELECT twice(id) FROM orders", not_differential="a UDF")
+    bench.stream("plain", "orders")
+    ears = Ears()
+    bench.workspace = replace(bench.workspace, alerts=ears)
+    for _ in range(2):
+        change = source_change("CREATE OR REPLACE FUNCTION twice(x INT) RETURNS INT RETURN 3 * x")
+        assert change is not None
+        note_source_ddl(bench.workspace, change)
+    assert ears.heard == [
+        ("reinitialize_needed", "odd", "function twice was redefined or dropped")
+    ]  # fmt: skip

@@ -17,7 +17,9 @@ from runnel.lake.names import (
     find_folder,
     locate,
     publish_view,
+    register_location,
     remove_folder,
+    retract_location,
     retract_view,
     sync_tables,
 )
@@ -49,6 +51,27 @@ def test_tables_of_other_processes_come_and_go(spark: SparkSession, lake_folder:
     assert not (warehouse / "other.db" / "foreign_two").exists()
     sync_tables(spark, warehouse, known)
     assert "other.foreign_two" not in known
+
+
+def test_a_name_is_given_up_only_where_it_stands_for_the_place(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    name = TableName.parse("elsewhere")
+    for place in ("here", "there"):
+        write_deltalake(str(tmp_path / place), pa.table({"a": [place]}))
+    register_location(spark, name, str(tmp_path / "here"))
+    here = locate(spark, name) or ""
+    retract_location(spark, name, here.replace("here", "there"))
+    assert locate(spark, name) == here
+    retract_location(spark, name, here)
+    assert locate(spark, name) is None
+    register_location(spark, name, str(tmp_path / "there"))
+    shutil.rmtree(tmp_path / "there")
+    retract_location(spark, name, here.replace("here", "there"))
+    assert not spark.catalog.tableExists(name.sql)
+    register_location(spark, name, here)
+    assert spark.table("elsewhere").first()["a"] == "here"
+    retract_location(spark, name, here)
 
 
 def test_what_a_name_stands_for(spark: SparkSession, lake_folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep
 from typing import Any, NoReturn
@@ -13,7 +13,7 @@ import pytest
 
 from lake.traces import LAYOUT, append, contents
 from runnel.catalog import Leases, Owner, StreamTable, open_catalog
-from runnel.errors import Busy, QueryFailed, RunnelError
+from runnel.errors import Busy, QueryFailed, RunnelError, SourceError
 from runnel.model.alerts import AlertKind
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import Outcome as AttemptOutcome
@@ -299,3 +299,26 @@ def test_an_older_pass_comes_too_late_for_all(rig: Rig) -> None:
     results = refresh_group(rig.workspace, [t.id for t in rig.catalog.tables()], pins)
     assert {str(r.action) for r in results.values()} == {"SKIP"}
     assert rig.seen() == before
+
+
+def test_a_pass_that_is_later_by_its_clock_alone_takes_no_group_back(rig: Rig) -> None:
+    """Another process, whose clock is ahead, pinned the base before the commit that was read."""
+    ahead = rig.pins(datetime.now(UTC) + timedelta(seconds=5))
+    rig.refresh()
+    before = rig.seen()
+    results = refresh_group(rig.workspace, [t.id for t in rig.catalog.tables()], ahead)
+    assert {str(r.action) for r in results.values()} == {"SKIP"}
+    assert {r.reason for r in results.values()} == {
+        "b has already read newer versions of its sources"
+    }
+    assert rig.seen() == before
+
+
+def test_a_source_that_cannot_be_read_is_the_error_of_who_reads_it(rig: Rig) -> None:
+    pins = Pins(rig.workspace)
+    with pytest.raises(SourceError, match="orders"):
+        refresh_group(rig.workspace, [t.id for t in rig.catalog.tables()], pins)
+    assert {str(t.name): t.consecutive_errors for t in rig.catalog.tables()} == {
+        "b": 1, "c": 0, "d": 0,
+    }  # fmt: skip
+    assert [a.table_name for a in rig.catalog.history()] == ["b"]

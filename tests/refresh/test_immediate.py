@@ -71,6 +71,11 @@ def test_frames_are_written_and_followed(lake: Lake, tmp_path: Path) -> None:
         lake.write(more, "orders", mode="upsert")
 
 
+def in_snapshot(lake: Lake) -> Any:
+    with lake.snapshot(["sales"]) as snapshot:
+        return snapshot.table("sales")
+
+
 def test_other_writers_are_noticed_at_every_kind_of_read(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES, refresh_mode="IMMEDIATE")
@@ -83,6 +88,7 @@ def test_other_writers_are_noticed_at_every_kind_of_read(lake: Lake, tmp_path: P
         lambda: lake.sql("WITH s AS (SELECT cust, total FROM seen_again) SELECT * FROM s"),
         lambda: lake.table("seen"),
         lambda: lake.sql("SELECT * FROM mine"),
+        lambda: in_snapshot(lake),
     ]
     for n, read in enumerate(reads, start=1):
         source.append((10 + n, 11, "1.00"))
@@ -90,7 +96,7 @@ def test_other_writers_are_noticed_at_every_kind_of_read(lake: Lake, tmp_path: P
         assert last(lake, "sales") == ("DIFFERENTIAL", n + 1)
     source.append((30, 11, "1.00"))
     lake.sql("CREATE TABLE copy USING delta AS SELECT cust, total FROM seen")
-    assert rows(lake.table("copy"))[1][1] == "7.25"
+    assert rows(lake.table("copy"))[1][1] == "8.25"
     lake.sql("DROP VIEW mine")
 
 

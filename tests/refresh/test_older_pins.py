@@ -8,7 +8,7 @@ import pytest
 
 from catalog.conftest import build_table
 from runnel.model.frontier import Frontier, Pin
-from runnel.refresh.attempt import _reads_older, smoothed
+from runnel.refresh.attempt import reads_older, smoothed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -26,8 +26,8 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def test_older_pins_are_noticed(pins: dict[str, Pin], is_older: bool) -> None:
     known = {"x": Pin("delta", "d", 6), "t": Pin("trace", "i", 3)}
     table = build_table(frontier=Frontier(known, NOW))
-    assert _reads_older(table, Frontier(pins, NOW)) is is_older
-    assert not _reads_older(build_table(), Frontier(pins, NOW))
+    assert reads_older(table, Frontier(pins, NOW)) is is_older
+    assert not reads_older(build_table(), Frontier(pins, NOW))
 
 
 def test_a_slow_refresh_counts_sooner_than_a_quick_one() -> None:

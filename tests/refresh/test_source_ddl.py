@@ -22,6 +22,12 @@ def rows(frame: Any) -> list[tuple[str, ...]]:
     return sorted(tuple(map(str, row)) for row in frame.collect())
 
 
+def lasting(lake: Lake) -> list[str]:
+    """Who has to start over, and has not."""
+    found = lake.alerts(kind="reinitialize_needed", lasting=True)
+    return [f"{alert.table}: {alert.message}" for alert in found]
+
+
 def reopened(lake: Lake, **settings: Any) -> Lake:
     """The same lake as another process finds it: nothing compiled yet."""
     return runnel.connect(lake._workspace.path, spark=lake.spark, **settings)
@@ -119,12 +125,18 @@ def test_a_name_that_stands_for_another_table(lake: Lake, tmp_path: Path) -> Non
     source = orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
     source.append((4, 12, "2.00"))
+    assert lasting(lake) == []
     lake.sql("DROP TABLE orders")
+    assert lasting(lake) == ["sales: orders was dropped, or stands for another table now"]
     with pytest.raises(SourceError, match="no longer fits"):
         lake.refresh("sales")
+    assert len(lasting(lake)) == 1, "it is needed as long as it cannot be done"
     other = tmp_path / "elsewhere"
     Source(lake, other, "orders", ORDERS, [(1, 77, "9.00")])
+    assert len(lasting(lake)) == 1
     check(lake, "sales", "REINITIALIZE", "orders")
+    assert lasting(lake) == []
+    assert [a.kind for a in lake.alerts("sales", kind="reinitialized")] == ["reinitialized"]
     assert rows(lake.table("sales")) == [("77", "9.00", "1")]
     source.append((5, 12, "2.00"))
     check(lake, "sales", "NO_DATA")

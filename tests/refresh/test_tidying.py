@@ -12,6 +12,7 @@ import runnel
 from refresh.helpers import SALES, Source, check, orders
 from runnel.api import Lake
 from runnel.lake.trace import Trace
+from runnel.refresh import compaction
 from runnel.refresh.compaction import MANY_FILES
 
 pytestmark = pytest.mark.spark
@@ -53,6 +54,29 @@ def test_small_files_are_merged_and_old_epochs_compacted(lake: Lake, tmp_path: P
     check(lake, "sales", "DIFFERENTIAL")
 
 
+def test_rows_that_only_cancel_others_are_compacted_away(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of what is stored: a row that goes and the one that takes it away both count."""
+    monkeypatch.setattr(compaction, "_SMALL", 0)
+    source = orders(lake, tmp_path)
+    source.append(*((number, 10, "1.00") for number in range(4, 9)))
+    lake.create_stream_table("kept", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
+    since = []
+    for number in (1, 2, 3):
+        source.delete(f"id = {number}")
+        assert lake.refresh("kept").action == "DIFFERENTIAL"
+        since.append(_trace(lake, "kept").last_commit().since)
+    assert since == [1, 1, 4]
+    assert _trace(lake, "kept").row_estimate(4) == 5
+    monkeypatch.undo()
+    for number in (4, 5, 6):
+        source.delete(f"id = {number}")
+        lake.refresh("kept")
+    assert _trace(lake, "kept").last_commit().since == 4, "what is small is left alone"
+    assert lake.verify("kept").ok
+
+
 def test_a_consumer_that_lags_behind_still_gets_its_changes(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
@@ -66,6 +90,9 @@ def test_a_consumer_that_lags_behind_still_gets_its_changes(lake: Lake, tmp_path
     assert last.since <= 1
     assert trace.file_count(last.epoch) < MANY_FILES
     check(lake, "big", "DIFFERENTIAL")
+    source.append((300, 10, "1.50"))
+    lake.refresh("sales")
+    assert _trace(lake, "sales").last_commit().since == 15, "as far as it was read"
 
 
 def test_a_refresh_stays_done_when_tidying_fails(

@@ -36,6 +36,12 @@ def same_as_spark(lake: Lake, name: str, query: str) -> None:
     assert found == bag(tuple(row) for row in lake.spark.sql(query).collect())
 
 
+def lasting(lake: Lake) -> dict[str | None, str]:
+    """Who has to start over, and why."""
+    found = lake.alerts(kind="reinitialize_needed", lasting=True)
+    return {alert.table: alert.message for alert in found}
+
+
 @pytest.mark.parametrize("kind", ["VIEW", "TEMPORARY VIEW"])
 def test_a_view_is_followed_to_its_tables(lake: Lake, tmp_path: Path, kind: str) -> None:
     source = orders(lake, tmp_path)
@@ -198,6 +204,39 @@ def test_a_redefined_view_may_read_other_tables(lake: Lake, tmp_path: Path) -> N
     same_as_spark(lake, "sales", _OVER_VIEW)
 
 
+def test_a_view_is_redefined_for_every_process(
+    lake: Lake, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The catalog of a Spark in memory is the process's own: others do not know the view."""
+    orders(lake, tmp_path)
+    lake.sql("CREATE VIEW chosen AS SELECT * FROM orders WHERE amount > 5")
+    lake.sql("CREATE VIEW big AS SELECT cust, amount FROM chosen")
+    lake.create_stream_table("sales", _OVER_VIEW, refresh_mode="DIFFERENTIAL")
+    lake.sql("CREATE VIEW small AS SELECT * FROM orders WHERE amount < 5")
+    lake.sql("CREATE OR REPLACE VIEW big AS SELECT cust, amount FROM small")
+    wanted = bag(tuple(row) for row in spark.sql(_OVER_VIEW).collect())
+    for name in ("big", "chosen", "small"):
+        spark.sql(f"DROP VIEW {name}")
+    with runnel.connect(tmp_path / "lake", spark=spark) as other:
+        check(other, "sales", "REINITIALIZE", "view big was redefined")
+        assert bag(tuple(row) for row in other.table("sales").collect()) == wanted
+
+
+def test_a_view_that_does_not_fit_stops_the_table_in_every_process(
+    lake: Lake, tmp_path: Path, spark: SparkSession
+) -> None:
+    orders(lake, tmp_path)
+    lake.sql("CREATE VIEW big AS SELECT cust, amount FROM orders")
+    lake.create_stream_table("sales", _OVER_VIEW, refresh_mode="DIFFERENTIAL")
+    lake.sql("CREATE OR REPLACE VIEW big AS SELECT cust, CAST(id AS BIGINT) AS amount FROM orders")
+    spark.sql("DROP VIEW big")
+    with runnel.connect(tmp_path / "lake", spark=spark) as other:
+        with pytest.raises(SourceError, match="no longer gives the stored columns"):
+            other.refresh("sales")
+        other.sql("CREATE VIEW big AS SELECT cust, amount FROM orders")
+        check(other, "sales", "NO_DATA")
+
+
 def test_a_redefined_view_that_does_not_fit_stops_the_table(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.sql("CREATE VIEW big AS SELECT cust, amount FROM orders")
@@ -205,6 +244,7 @@ def test_a_redefined_view_that_does_not_fit_stops_the_table(lake: Lake, tmp_path
     lake.create_stream_table("others", "SELECT id FROM orders")
     before = bag(tuple(row) for row in lake.table("sales").collect())
     lake.sql("CREATE OR REPLACE VIEW big AS SELECT cust, CAST(id AS BIGINT) AS amount FROM orders")
+    assert lasting(lake) == {"sales": "view big was redefined"}
     source.append((4, 12, "2.00"))
     with pytest.raises(SourceError, match="no longer gives the stored columns") as caught:
         lake.refresh()
@@ -213,7 +253,9 @@ def test_a_redefined_view_that_does_not_fit_stops_the_table(lake: Lake, tmp_path
     assert lake.history("sales")[0].outcome == "FAILED"
     assert "stored columns" in (lake.status("sales").last_error or "")
     assert lake.table("others").count() == 4, "others go on"
+    assert lasting(lake) == {"sales": "view big was redefined"}
     lake.sql("CREATE OR REPLACE VIEW big AS SELECT cust, amount FROM orders")
+    assert lasting(lake) == {}, "it means again what it meant"
     check(lake, "sales", "DIFFERENTIAL")
     assert lake.status("sales").last_error is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 
 from runnel.errors import QueryFailed
+from runnel.model.columns import Column
+from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from runnel.model.results import RefreshResult
+from runnel.model.views import Resolution, View
 from runnel.refresh.attempt import note_failure
 from runnel.schedule import seeing
 from runnel.schedule.lake_book import LakeBook
@@ -86,6 +90,20 @@ def test_only_who_is_concerned_starts(lake: FakeLake) -> None:
     lake.base("x2").version = 2
     starts = machine(lake).decide(T0 + 24)
     assert [str(start.unit) for start in starts] == ["default.b"]
+    assert lake.at("a") == T0 + 24
+
+
+def test_a_table_whose_view_was_redefined_is_not_quiet(lake: FakeLake) -> None:
+    column = (Column("id", "bigint"),)
+    view = View(TableName.parse("v"), False, "SELECT id FROM x1", "default", column, ("id",), "s")
+    lake.add("a", "1m", "x1", at=T0, resolution=Resolution("SELECT 1", (view,)))
+    made = machine(lake)
+    assert made.decide(T0 + 24) == []
+    changed = Resolution("SELECT 1", (replace(view, is_new=True),))
+    table = lake.workspace.catalog.tables()[0]
+    lake.workspace.catalog.update_table(table.id, resolution=changed)
+    assert lake.workspace.catalog.tables()[0].resolution == changed
+    assert [str(start.unit) for start in made.decide(T0 + 48)] == ["default.a"]
     assert lake.at("a") == T0 + 24
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from time import time
 
 import pytest
 
+from catalog.conftest import build_table
 from runnel.catalog import StreamTable
-from runnel.model.frontier import Pin
-from runnel.model.refresh import TableState
+from runnel.model.frontier import Frontier, Pin
+from runnel.model.refresh import RefreshAction, TableState
+from runnel.model.results import RefreshResult
+from runnel.model.schedule import Schedule
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
-from runnel.schedule import passes
-from runnel.schedule.newest import newest_state
+from runnel.schedule import one_pass
+from runnel.schedule.newest import newest_state, oldest_that_fits
+from runnel.schedule.passes import bring_up
 from runnel.schedule.views import instant
 from schedule.by_hand import T0
 from schedule.lake import FakeLake
@@ -28,8 +32,8 @@ def lake(tmp_path: Path) -> Iterator[FakeLake]:
 
 
 def newest(lake: FakeLake, *sources: str, oldest: float = T0 - 60) -> dict[str, int] | None:
-    tables = {t.name.key: t for t in lake.workspace.catalog.tables()}
-    found = newest_state(tables, [lake._source(s) for s in sources], instant(oldest))
+    read = [lake._source(s) for s in sources]
+    found = newest_state(lake.workspace.catalog, read, instant(oldest))
     if found is None:
         return None
     assert found.data_timestamp == instant(T0)
@@ -48,56 +52,107 @@ def test_not_when_it_is_too_old(lake: FakeLake) -> None:
     assert newest(lake, "a", oldest=T0 + 1) is None
 
 
-def test_not_when_they_stand_at_different_instants(lake: FakeLake) -> None:
+def test_tables_of_different_instants_that_saw_the_same_versions(lake: FakeLake) -> None:
     lake.add("a", "1m", "x1", at=T0)
+    lake.add("b", "5m", "x1", at=T0 + 1)
+    assert newest(lake, "a", "b") == {"default.a": 1, "default.b": 1}
+
+
+def test_not_when_they_saw_different_versions(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=T0)
+    lake.base("x1").version = 2
     lake.add("b", "1m", "x1", at=T0 + 1)
     assert newest(lake, "a", "b") is None
 
 
-def test_not_when_nobody_knows_how_a_base_table_stood(lake: FakeLake) -> None:
+def test_a_base_table_that_nobody_reads_goes_with_any_state(lake: FakeLake) -> None:
     lake.add("a", "1m", "x1", at=T0)
-    assert newest(lake, "a", "x2") is None
-    assert newest(lake, "x1") is None
+    assert newest(lake, "a", "x2") == {"default.a": 1}
 
 
-def test_a_table_above_that_stands_elsewhere_tells_nothing(lake: FakeLake) -> None:
+def test_a_base_table_is_taken_as_it_was_seen_further_up(lake: FakeLake) -> None:
     lake.add("a", "1m", "x1", at=T0 - 30)
     lake.add("b", "1m", "a", at=T0)
+    lake.base("x1").version = 2
+    assert newest(lake, "b", "x1") == {"default.b": 1, "default.x1": 1}
+
+
+def test_not_when_nobody_can_tell_how_a_base_table_was_seen(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=T0)
+    lake.add("b", "1m", "a", at=T0)
+    a = lake.workspace.catalog.tables()[0]
+    lake.workspace.catalog.record_progress(a.id, Frontier({}, instant(T0 + 9)), 2, 0, 0)
     assert newest(lake, "b", "x1") is None
     assert newest(lake, "b") == {"default.b": 1}
 
 
-@pytest.mark.parametrize(
-    "trouble", [{"state": TableState.SUSPENDED}, {"reinitialize": "a column is gone"}, {"epoch": 0}]
-)
+@pytest.mark.parametrize("trouble", [{"reinitialize": "a column is gone"}, {"epoch": 0}])
 def test_not_from_a_table_in_trouble(lake: FakeLake, trouble: dict[str, object]) -> None:
     lake.add("a", "1m", "x1", at=T0, **trouble)
     assert newest(lake, "a") is None
 
 
+def test_a_suspended_table_is_as_good_as_its_instant(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=T0, state=TableState.SUSPENDED)
+    assert newest(lake, "a") == {"default.a": 1}
+    assert newest(lake, "a", oldest=T0 + 1) is None
+
+
 def test_the_pin_is_that_of_the_present_life(lake: FakeLake) -> None:
     table = lake.add("a", "1m", "x1", at=T0)
-    tables = {t.name.key: t for t in lake.workspace.catalog.tables()}
-    found = newest_state(tables, [lake._source("a")], instant(T0))
+    found = newest_state(lake.workspace.catalog, [lake._source("a")], instant(T0))
     assert found is not None
     assert found.pins == {"default.a": Pin("trace", table.incarnation, 1)}
 
 
-@pytest.mark.parametrize(("target", "is_taken"), [(60.0, True), (5.0, False), (None, False)])
-def test_a_new_table_refreshes_nothing_above_it_that_is_fresh_enough(
-    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, target: float | None, is_taken: bool
+@pytest.mark.parametrize(
+    ("schedules", "is_taken"),
+    [
+        (["1m"], True),
+        (["5s"], False),
+        ([None], False),
+        (["DOWNSTREAM"], False),
+        (["cron 0 0 29 2 *"], True),
+        (["cron * * * * *", "cron 0 0 29 2 *"], True),
+        (["1m", "5s"], False),
+        (["1m", None], False),
+    ],
+)
+def test_new_tables_refresh_nothing_above_them_that_is_fresh_enough(
+    lake: FakeLake,
+    monkeypatch: pytest.MonkeyPatch,
+    schedules: list[str | None],
+    is_taken: bool,
 ) -> None:
-    lake.add("a", "1m", "x1", at=time() - 20, epoch=5)
+    now = datetime.now(UTC).replace(second=30)
+    monkeypatch.setattr(one_pass, "instant_after", lambda tables: now)
+    lake.add("a", "1m", "x1", at=now.timestamp() - 20, epoch=5)
     lake.base("x1").version = 9
     refreshed: list[str] = []
 
-    def refresh(workspace: Workspace, tables: Sequence[StreamTable], pins: Pins) -> None:
+    def refresh(
+        workspace: Workspace, tables: Sequence[StreamTable], pins: Pins
+    ) -> list[RefreshResult]:
         refreshed.extend(str(table.name) for table in tables)
         pins.set_epoch("default.a", tables[0].incarnation, 6)
+        return [RefreshResult("a", RefreshAction.DIFFERENTIAL, "", epoch=6)]
 
-    monkeypatch.setattr(passes, "refresh_unit", refresh)
+    monkeypatch.setattr(one_pass, "refresh_unit", refresh)
     sources = [lake._source("a"), lake._source("x1")]
-    pins = passes.bring_up(lake.workspace, sources, target).frontier(sources).pins
+    made = [build_table(schedule=s and Schedule.parse(s)) for s in schedules]
+    pins = bring_up(lake.workspace, sources, made).frontier(sources).pins
     assert refreshed == ([] if is_taken else ["a"])
     expected = {"default.a": 5, "default.x1": 1} if is_taken else {"default.a": 6, "default.x1": 9}
     assert {key: pin.version for key, pin in pins.items()} == expected
+
+
+def test_what_takes_a_tables_place_is_not_taken_from_before_it() -> None:
+    now = instant(T0)
+    made = build_table(schedule=Schedule.parse("1h"))
+    old = build_table(frontier=Frontier({}, instant(T0 - 60)))
+    assert oldest_that_fits([made], [], now) == instant(T0 - 3600)
+    assert oldest_that_fits([made], [old], now) == instant(T0 - 60)
+    assert oldest_that_fits([build_table(schedule=None)], [old], now) is None
+    assert oldest_that_fits([build_table(schedule=None)], [old], now, is_any=True) == instant(
+        T0 - 60
+    )

@@ -25,6 +25,7 @@ from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
 from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
 from runnel.refresh.modes import check_mode, check_query
+from runnel.refresh.pins import Pins
 from runnel.schedule.cycles import (
     RESUMED,
     define_together,
@@ -76,10 +77,10 @@ class Defining(OpenLake):
         table = definition.put_into(table)
         self._workspace.note_views(table)
         if existing is None or not or_replace:
-            lag = table.schedule.seconds if table.schedule is not None else None
-            create_table(self._workspace, table, self._pins(definition, initialize, lag))
+            create_table(self._workspace, table, self._pins(table) if initialize else None)
         else:
-            redefine_table(self._workspace, existing, table, self._pins(definition, initialize))
+            pins = self._pins(table, existing) if initialize else None
+            redefine_table(self._workspace, existing, table, pins)
             self._tell_redefined(target)
         # Now, not with the next call: the name is for queries of the session itself too.
         self._keeper.sync()
@@ -233,8 +234,8 @@ class Defining(OpenLake):
     def _schedule(self, text: str | None) -> Schedule | None:
         return None if text is None else Schedule.parse(text, self.settings.min_schedule)
 
-    def _pins(self, definition: Definition, initialize: bool, target: float | None = None) -> Any:
-        return bring_up(self._workspace, definition.sources, target) if initialize else None
+    def _pins(self, made: StreamTable, *gone: StreamTable) -> Pins:
+        return bring_up(self._workspace, made.sources, [made], gone)
 
     def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
@@ -250,7 +251,7 @@ class Defining(OpenLake):
         definition = self._define(old.name, wording.query, wanted.mode, wording.settings)
         new = definition.put_into(new)
         self._workspace.note_views(new)
-        redefine_table(self._workspace, old, new, self._pins(definition, old.epoch > 0))
+        redefine_table(self._workspace, old, new, self._pins(new, old) if old.epoch > 0 else None)
         self._tell_redefined(old.name)
 
     def _tell_redefined(self, name: TableName) -> None:

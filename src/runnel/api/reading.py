@@ -61,7 +61,11 @@ class Reading(OpenLake):
 
         Use it in a `with` block: as long as it is open, what it reads is not compacted.
         """
-        return open_snapshot(self._workspace, [name_of(name) for name in names], at)
+        wanted = [name_of(name) for name in names]
+        if at is None:
+            mentions = [Mention(name, is_free=False) for name in wanted]
+            freshen(self._workspace, self._keeper, mentions)
+        return open_snapshot(self._workspace, wanted, at)
 
     @overload
     def status(self, name: str | TableName) -> TableStatus: ...

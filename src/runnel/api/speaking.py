@@ -13,6 +13,15 @@ from runnel.model.tabular import Rows
 if TYPE_CHECKING:
     from runnel.api.lake import Lake
 
+WITH_OPTIONS = (
+    "schedule",
+    "refresh_mode",
+    "comment",
+    "initialize",
+    "dialect",
+    "diamond_consistency",
+)
+
 
 def carry_out(lake: Lake, statement: statements.Statement) -> Any:
     match statement:
@@ -47,21 +56,23 @@ def carry_out(lake: Lake, statement: statements.Statement) -> Any:
 
 
 def _create(lake: Lake, statement: statements.CreateStreamTable) -> TableStatus:
-    options = dict(statement.options)
-    given: dict[str, Any] = {
-        "schedule": statement.schedule or options.pop("schedule", None),
-        "comment": statement.comment or options.pop("comment", None),
-        "refresh_mode": statement.refresh_mode or options.pop("refresh_mode", "AUTO"),
-        "initialize": _boolean("initialize", options.pop("initialize", "true")),
-        "dialect": options.pop("dialect", "spark"),
-        "diamond_consistency": options.pop("diamond_consistency", None),
-    }
-    if options:
-        raise UserError(
-            f"{next(iter(options))!r} is not an option of a stream table",
-            detail="expected schedule, refresh_mode, comment, initialize, dialect or "
-            "diamond_consistency",
-        )
+    given: dict[str, Any] = dict(statement.options)
+    for name in given:
+        if name not in WITH_OPTIONS:
+            raise UserError(
+                f"{name!r} is not an option of a stream table",
+                detail=f"expected {', '.join(WITH_OPTIONS[:-1])} or {WITH_OPTIONS[-1]}",
+                hint="leave it out, or check the spelling",
+            )
+        if getattr(statement, name, None) is not None:
+            raise UserError(
+                f"{name} is given twice", hint="as a clause or in WITH (...), not in both"
+            )
+    if "initialize" in given:
+        given["initialize"] = _boolean("initialize", given["initialize"])
+    for name in ("schedule", "refresh_mode", "comment"):
+        if (value := getattr(statement, name)) is not None:
+            given[name] = value
     return lake.create_stream_table(
         statement.name, statement.query, or_replace=statement.or_replace,
         if_not_exists=statement.if_not_exists, **given,

@@ -94,6 +94,11 @@ class StreamTable:
         return self.resolution.views if self.resolution else ()
 
     @property
+    def new_view(self) -> View | None:
+        """A view whose definition is recorded, but not read by the table yet."""
+        return next((view for view in self.views if view.is_new), None)
+
+    @property
     def follows_time(self) -> bool:
         return self.resolution is not None and self.resolution.follows_time
 
@@ -281,6 +286,7 @@ class TableFields(TypedDict, total=False):
     wait_seconds: float | None
     settings: dict[str, str]
     options: dict[str, str]
+    resolution: Resolution | None
     altered_at: datetime
 
 

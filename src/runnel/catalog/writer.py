@@ -66,6 +66,10 @@ _NOT_DEFINITION = frozenset(
 )  # fmt: skip
 
 
+# What comes of compiling a query again.
+_OF_QUERY = ("query", "layout", "not_differential", "resolution", "options", "reinitialize")
+
+
 class Writer(Reader):
     """Reads and changes the catalog; safe to share between threads.
 
@@ -100,6 +104,16 @@ class Writer(Reader):
                 _insert_sources(connection, table)
         except IntegrityError as error:
             raise _name_taken(table.name) from error
+        self._copy(table.id)
+
+    def renew_definition(self, table: StreamTable) -> None:
+        """Replace what a table's query came to; how far it has come is left alone."""
+        row = table_to_row(table)
+        with self.changing() as connection:
+            _require_sources(connection, table.sources)
+            _update(connection, table.id, {name: row[name] for name in _OF_QUERY})
+            connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
+            _insert_sources(connection, table)
         self._copy(table.id)
 
     def replace_tables(self, gone: Sequence[str], tables: Sequence[StreamTable]) -> None:
@@ -263,8 +277,10 @@ class Writer(Reader):
         query = query.where(c.action == RefreshAction.NO_DATA.value)
         return {row["table_id"]: row["id"] for row in self._rows(query)}
 
-    def record_skip(self, table_id: str, owner: Owner | str, reason: str) -> None:
-        """Note a refresh that was left out."""
+    def record_skip(
+        self, table_id: str, owner: Owner | str, reason: str, *, once: bool = False
+    ) -> None:
+        """Note a refresh that was left out; `once`: not again right after the same."""
         now = datetime.now(UTC)
         row = {
             "table_id": table_id, "owner": str(owner), "started_at": now, "finished_at": now,
@@ -273,6 +289,8 @@ class Writer(Reader):
         }  # fmt: skip
         try:
             with writing(self.engine) as connection:
+                if once and _last_told(connection, table_id) == (row["action"], reason):
+                    return
                 connection.execute(refresh_history.insert(), row)
                 _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
         except IntegrityError as error:
@@ -455,6 +473,8 @@ def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
     row = {name: getattr(value, "value", value) for name, value in fields.items()}
     if "schedule" in row:
         row |= schedule_to_row(row.pop("schedule"))
+    if row.get("resolution") is not None:
+        row["resolution"] = row["resolution"].to_json()
     if not _NOT_DEFINITION.issuperset(fields):
         row.setdefault("altered_at", datetime.now(UTC))
     return row
@@ -499,6 +519,14 @@ def _readers_outside(connection: sa.Connection, ids: list[str]) -> list[str]:
         .order_by(stream_tables.c.key)
     )
     return [str(TableName(schema, name)) for schema, name in connection.execute(query)]
+
+
+def _last_told(connection: sa.Connection, table_id: str) -> tuple[str | None, str | None]:
+    """The action of a table's newest attempt, and its reason."""
+    c = refresh_history.c
+    query = sa.select(c.action, c.reason).where(c.table_id == table_id)
+    found = connection.execute(query.order_by(c.id.desc()).limit(1)).first()
+    return (None, None) if found is None else (found.action, found.reason)
 
 
 def _prune(connection: sa.Connection, table: sa.Table, table_id: str, keep: int) -> None:

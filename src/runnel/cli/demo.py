@@ -119,7 +119,7 @@ def _lines(
     # Nobody times these, so they may run side by side.
     with ThreadPoolExecutor(len(results)) as pool:
         verified |= zip(new, pool.map(lake.verify, new), strict=True)
-    return [Line(r, full[r.name], verified[r.name]) for r in results]
+    return [Line(r, full[r.name], verified[r.name], r.name in known) for r in results]
 
 
 def _recompute(lake: Lake, name: str) -> float:

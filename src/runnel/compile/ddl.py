@@ -51,6 +51,23 @@ def source_change(text: str) -> SourceChange | None:
     return None
 
 
+def new_name(text: str) -> SourceChange | None:
+    """The table or view that a plain CREATE makes; None when the statement is something else."""
+    words = Words.of(text, "CREATE")
+    if words is None or not words.accept("CREATE"):
+        return None
+    while any(words.accept(word) for word in (*_BETWEEN, "EXTERNAL")):
+        pass
+    found = _kind(words)
+    if found is None or found[1] not in (Taken.TABLE, Taken.VIEW):
+        return None
+    words.accept("IF", "NOT", "EXISTS")
+    try:
+        return SourceChange(f"CREATE {found[0]}", found[1], words.name())
+    except UserError:
+        return None
+
+
 class Words:
     """A cursor over the tokens of a statement."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import sqlglot
 from sqlglot import exp
@@ -13,6 +14,9 @@ from runnel.errors import InvalidQuery
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
+UNREADABLE = "look at that place, and just before it, for a misspelt word, a comma or a bracket"
+_OWN_WORDS = re.compile(r"( but got| for)? <(Token|class) .*", re.DOTALL)
+
 
 def parse(query: str) -> exp.Query:
     """Parse one query written in Spark SQL."""
@@ -20,7 +24,9 @@ def parse(query: str) -> exp.Query:
     try:
         statements = [s for s in sqlglot.parse(text, dialect=SparkSql) if s is not None]
     except (ParseError, TokenError) as error:
-        raise InvalidQuery("the query cannot be parsed", detail=place(error)) from None
+        raise InvalidQuery(
+            "the query cannot be parsed", detail=place(error), hint=UNREADABLE
+        ) from None
     if len(statements) != 1:
         raise InvalidQuery(
             f"expected one query, found {len(statements)} statements",
@@ -43,4 +49,11 @@ def place(error: Exception) -> str:
     first = details[0]
     near = (first.get("highlight") or "").strip()
     where = f"line {first.get('line')}, column {first.get('col')}"
-    return f"{first.get('description')} ({where}, near {near!r})" if near else f"{where}"
+    return f"{_said(first.get('description') or '')} ({where}, near {near!r})" if near else where
+
+
+def _said(description: str) -> str:
+    """What the parser says, without the names of its own classes."""
+    if description.startswith("Required keyword"):
+        return "Something is missing"
+    return _OWN_WORDS.sub("", description)

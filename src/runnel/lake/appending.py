@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -29,11 +30,15 @@ _ONE_FILE_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class AppendStats:
-    """How many rows an epoch inserted and deleted; `is_new` is False for a replay."""
+    """How many rows an epoch inserted and deleted; `is_new` is False for a replay.
+
+    `seconds` are those of the Spark job that computed and wrote it.
+    """
 
     rows_inserted: int
     rows_deleted: int
     is_new: bool = True
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,13 @@ def write_epoch(
     frame = with_trace_columns(df.observe(counts, *_counters()), layout, epoch.number)
     if epoch.rows_hint is not None and epoch.rows_hint <= _ONE_FILE_ROWS:
         frame = frame.coalesce(1)
+    start = perf_counter()
     if not log.is_local:
         _write_by_delta(log, incarnation, frame, epoch, last)
-        return _counted(counts)
+        return _counted(counts, perf_counter() - start)
     run = write_run(frame, log)
     reach(f"{epoch.point}.written")
-    stats = _counted(counts)
+    stats = _counted(counts, perf_counter() - start)
     if epoch.overwrite and last is not None and last.rows is not None:
         stats = replace(stats, rows_deleted=last.rows)
     if not _commit_run(log, incarnation, run, epoch, (frame.schema, stats)):
@@ -135,8 +141,9 @@ def _counters() -> tuple[Column, Column]:
     )
 
 
-def _counted(counts: Observation) -> AppendStats:
-    return AppendStats(int(counts.get["inserted"]), int(counts.get["deleted"]))
+def _counted(counts: Observation, seconds: float) -> AppendStats:
+    inserted, deleted = (int(counts.get[name]) for name in ("inserted", "deleted"))
+    return AppendStats(inserted, deleted, seconds=seconds)
 
 
 def _nullable_json(schema: StructType) -> str:

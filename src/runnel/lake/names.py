@@ -118,6 +118,18 @@ def register_location(spark: SparkSession, name: TableName, location: str) -> No
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{escaped}'")
 
 
+def retract_location(spark: SparkSession, name: TableName, location: str) -> None:
+    """Forget a name that still stands for the Delta table of a place elsewhere; its files stay."""
+    try:
+        info = describe(spark, name)
+        is_there = info.kind is TableKind.DELTA and info.location == location
+    except SourceError:
+        # The name of files that are gone; other ones cannot be lost with it.
+        is_there = True
+    if is_there:
+        spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
+
+
 def retract_view(spark: SparkSession, name: TableName) -> None:
     """Drop a view, when it is there."""
     try:

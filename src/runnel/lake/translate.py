@@ -45,8 +45,18 @@ _SHORTAGES = (
     ),
 )  # fmt: skip
 _HINTS = {
+    "AMBIGUOUS_REFERENCE": "write the table's name before the column",
     "DIVIDE_BY_ZERO": "use try_divide, or filter out the rows with a zero divisor",
+    "REMAINDER_BY_ZERO": "use try_mod, or filter out the rows with a zero divisor",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "cast to a wider type, or use try_cast",
+    "INVALID_ARRAY_INDEX": "use get(array, index) to get NULL beyond the end",
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": "make the subquery give one row, by an aggregate for example",
+    "DATATYPE_MISMATCH": "cast one of them to the type that is expected",
+    "MISSING_AGGREGATION": "add it to GROUP BY, or put it into an aggregate function",
+    "PARSE_SYNTAX_ERROR": "look at that place, and just before it, for a misspelt word",
+    "UNRESOLVED_COLUMN": "check the spelling; DESCRIBE TABLE lists the columns of a table",
     "ARITHMETIC_OVERFLOW": "cast to a wider type, or use try_add, try_subtract or try_multiply",
+    "BINARY_ARITHMETIC_OVERFLOW": "cast to a wider type, or use the try_ function of it",
     "CAST_INVALID_INPUT": "use try_cast to get NULL for malformed values",
     "CAST_OVERFLOW": "cast to a wider type, or use try_cast",
     "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE": "cast the column to the wider type in the first part",

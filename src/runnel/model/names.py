@@ -68,4 +68,5 @@ def _bad_name(text: str) -> UserError:
     return UserError(
         f"{text!r} is not a table name",
         detail="expected name or schema.name, each part plain or in backticks",
+        hint="for example sales or mart.sales",
     )

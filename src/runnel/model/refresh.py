@@ -28,6 +28,7 @@ class RefreshMode(StrEnum):
             raise UserError(
                 f"{text!r} is not a refresh mode",
                 detail=f"expected one of {', '.join(RefreshMode)}",
+                hint="AUTO decides at each refresh",
             ) from None
 
 

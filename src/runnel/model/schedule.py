@@ -95,7 +95,11 @@ def parse_duration(text: str) -> float:
         seconds += float(match.group(1)) * _UNITS[match.group(2)]
         position = match.end()
     if position != len(compact) or not compact or seconds <= 0:
-        raise UserError(f"{text!r} is not a schedule", detail=f"expected {_FORMS}")
+        raise UserError(
+            f"{text!r} is not a schedule",
+            detail=f"expected {_FORMS}",
+            hint="write a number and its unit, '5m' for example",
+        )
     return seconds
 
 

@@ -27,7 +27,9 @@ class Settings:
     )
     broadcast_rows: int = field(
         default=500_000,
-        metadata={"doc": "a step with at most this many rows is broadcast to its join"},
+        metadata={
+            "doc": "a step of at most so many rows, fewer of wide ones, is broadcast to its join"
+        },
     )
     compact_after_epochs: int = field(
         default=32,

@@ -15,7 +15,8 @@ class View:
     """A view as it was found.
 
     `schema` is where its text looks for names; `outputs` are the columns of its text that
-    `columns` shows, in this order; `stamp` differs for every other definition.
+    `columns` shows, in this order; `stamp` differs for every other definition. `is_new`: the table
+    that it is stored with does not read it in this form yet.
     """
 
     name: TableName
@@ -25,6 +26,7 @@ class View:
     columns: tuple[Column, ...]
     outputs: tuple[str, ...]
     stamp: str
+    is_new: bool = False
 
     @property
     def key(self) -> str:
@@ -42,6 +44,7 @@ class View:
             "columns": [[c.name, c.type] for c in self.columns],
             "outputs": list(self.outputs),
             "stamp": self.stamp,
+            **({"is_new": True} if self.is_new else {}),
         }
 
     @staticmethod
@@ -54,6 +57,7 @@ class View:
             columns=tuple(Column(n, t) for n, t in data["columns"]),
             outputs=tuple(data["outputs"]),
             stamp=data["stamp"],
+            is_new=data.get("is_new", False),
         )
 
 

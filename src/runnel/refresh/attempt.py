@@ -46,7 +46,7 @@ def refresh_table(
             return skipped(table, "the table is suspended")
         if table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp:
             return skipped(table, "it is already at a newer data timestamp")
-        if _reads_older(table, frontier):
+        if reads_older(table, frontier):
             return skipped(table, "it has already read newer versions of its sources")
         attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
         try:
@@ -78,7 +78,7 @@ def _by_itself(workspace: Workspace, table: StreamTable) -> StreamTable:
     return replace(table, grouped=False)
 
 
-def _reads_older(table: StreamTable, frontier: Frontier) -> bool:
+def reads_older(table: StreamTable, frontier: Frontier) -> bool:
     """A pass of another process, whose clock is ahead, may be later by its T alone."""
     known = table.frontier.pins if table.frontier else {}
     return any(

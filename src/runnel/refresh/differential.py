@@ -24,6 +24,8 @@ from runnel.refresh.windows import row_bytes, total_rows
 # Reading so many rows twice, or sending them to every task, costs less than a job.
 _SMALL = 100_000
 _AT_ONCE = 3
+# Of files, which are compressed: several times as much in memory.
+_MOST_SENT_BYTES = 64 * 2**20
 
 
 @dataclass
@@ -128,8 +130,18 @@ class ProgramRun:
 
     @cached_property
     def _few(self) -> int:
+        return few(self._row_bytes)
+
+    @cached_property
+    def _most_sent(self) -> int:
+        """How many rows are sent to every task: what is sent passes through the driver."""
+        most = self.bound.workspace.settings.broadcast_rows
+        return min(most, _MOST_SENT_BYTES // max(1, self._row_bytes))
+
+    @cached_property
+    def _row_bytes(self) -> int:
         windows = self.plan.windows.values()
-        return few(sum(row_bytes(self.bound.workspace, w.source) for w in windows))
+        return sum(row_bytes(self.bound.workspace, w.source) for w in windows)
 
     def _is_left_out(self, step: Step) -> bool:
         return step.only_if is not None and self._rows(step.only_if) == 0
@@ -241,8 +253,9 @@ class ProgramRun:
     def _hint(self, alias: str, step: str, other: str = "", other_step: str = "") -> str:
         sides = [(self._rows(step), alias)]
         sides += [(self._rows(other_step), other)] if other_step else []
-        most = self.bound.workspace.settings.broadcast_rows
-        small = [(rows, name) for rows, name in sides if rows is not None and rows <= most]
+        small = [
+            (rows, name) for rows, name in sides if rows is not None and rows <= self._most_sent
+        ]
         if small:
             return f"/*+ BROADCAST({min(small)[1]}) */"
         return f"/*+ BROADCAST({other}) */" if other and step in self.meets_little else ""

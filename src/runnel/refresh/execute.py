@@ -37,7 +37,10 @@ class Outcome:
         try:
             yield
         finally:
-            self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
+            self.spent(name, perf_counter() - start)
+
+    def spent(self, phase: str, seconds: float) -> None:
+        self.phases[phase] = self.phases.get(phase, 0.0) + seconds
 
 
 def execute(workspace: Workspace, plan: RefreshPlan) -> Outcome:
@@ -73,8 +76,7 @@ def _differential(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
         return
     with outcome.phase("plan"):
         frame = bound.spark.sql(sql)
-    with outcome.phase("commit"):
-        _commit(bound.workspace, plan, frame, outcome, rows_hint=plan.change_rows)
+    _commit(bound.workspace, plan, frame, outcome, rows_hint=plan.change_rows)
 
 
 def _sizes(workspace: Workspace, plan: RefreshPlan) -> dict[str, int]:
@@ -89,14 +91,14 @@ def _full(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
     with outcome.phase("compile"):
         rows = full_rows(bound, plan.table, plan.frontier)
     table, trace = plan.table, bound.workspace.trace(plan.table)
-    with outcome.phase("commit"):
-        if table.epoch == 0 or not (plan.group or is_read(bound.workspace, table)):
-            # Nobody waits for the difference, or for the group to see the new rows: one commit puts
-            # them in the old ones' place.
-            _commit(bound.workspace, plan, rows, outcome, replace=True)
-        else:
-            changed = difference(bound, trace, rows, table.epoch)
-            _commit(bound.workspace, plan, changed, outcome)
+    if table.epoch == 0 or not (plan.group or is_read(bound.workspace, table)):
+        # Nobody waits for the difference, or for the group to see the new rows: one commit puts
+        # them in the old ones' place.
+        _commit(bound.workspace, plan, rows, outcome, replace=True)
+        return
+    with outcome.phase("plan"):
+        changed = difference(bound, trace, rows, table.epoch)
+    _commit(bound.workspace, plan, changed, outcome)
 
 
 def _commit(
@@ -107,13 +109,16 @@ def _commit(
     rows_hint: int | None = None,
     replace: bool = False,
 ) -> None:
-    """One Delta commit with the frontier inside it."""
+    """One Delta commit with the frontier inside it; the job before it is a phase of its own."""
+    start = perf_counter()
     trace = workspace.trace(plan.table)
     epoch = plan.epoch
     reach("refresh.before_append")
     write = trace.replace if replace else trace.append
     stats: AppendStats = write(frame.sparkSession, frame, epoch, _metadata(plan), rows_hint)
     reach("refresh.after_append")
+    outcome.spent("write", stats.seconds)
+    outcome.spent("commit", perf_counter() - start - stats.seconds)
     outcome.epoch = epoch
     outcome.rows_inserted, outcome.rows_deleted = stats.rows_inserted, stats.rows_deleted
 

@@ -29,6 +29,7 @@ from runnel.refresh.attempt import (
     is_unmoved,
     lease_of,
     progress,
+    reads_older,
     recovered,
     result_of,
     skipped,
@@ -177,11 +178,15 @@ def _readable(pins: Pins, table: StreamTable) -> Frontier | None:
 
 def _obstacle(tables: Sequence[StreamTable], pins: Pins) -> str | None:
     """Why the group as a whole cannot be refreshed now."""
+    inside = {table.name.key for table in tables}
     for table in tables:
         if table.state is TableState.SUSPENDED:
             return f"{table.name}, which it advances together with, is suspended"
         if table.frontier and table.frontier.data_timestamp >= pins.data_timestamp:
             return f"{table.name} is already at a newer data timestamp"
+        outside = [source for source in table.sources if source.key not in inside]
+        if reads_older(table, Frontier(pins.check(outside), pins.data_timestamp)):
+            return f"{table.name} has already read newer versions of its sources"
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from runnel.catalog import StreamTable, Writer
+from runnel.catalog import BaseTable, StreamTable, Writer
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
@@ -18,6 +18,7 @@ from runnel.lake.names import (
     publish_view,
     register_location,
     remove_folder,
+    retract_location,
     retract_view,
     sync_tables,
 )
@@ -53,7 +54,7 @@ class SessionKeeper:
         self._lock = threading.RLock()
         self._revision = -1
         self._base: dict[str, TableName] = {}
-        self._external: dict[str, str] = {}
+        self._external: dict[str, BaseTable] = {}
         self._views: dict[str, tuple[TableName, _Shown]] = {}
 
     def open(self) -> SparkSession:
@@ -84,12 +85,15 @@ class SessionKeeper:
         """Bring this session's names in step with what any process did meanwhile."""
         with self._lock:
             spark = self.open()
+            revision = self._catalog.revision()
+            is_changed = revision != self._revision
+            if is_changed:
+                # First of all: a name that one table gave up may be another one's by now.
+                self._let_go(spark)
             if self._given is None:
                 sync_tables(spark, self._folder / "warehouse", self._base)
-            revision = self._catalog.revision()
-            if revision != self._revision:
-                self._sync_external(spark)
-                self._sync_views(spark)
+            if is_changed:
+                self._take_up(spark)
                 self._revision = revision
 
     def retract(self, names: Sequence[TableName]) -> None:
@@ -142,13 +146,30 @@ class SessionKeeper:
             self._given.conf.set(_FEED, "true")
         return Session(self._given, is_owned=False)
 
-    def _sync_views(self, spark: SparkSession) -> None:
-        tables = {t.name.key: t for t in self._catalog.tables() if not t.keeps_cycle}
-        for key in self._views.keys() - tables.keys():
+    def _let_go(self, spark: SparkSession) -> None:
+        """Drop the names of tables that are gone, or that stand for another place."""
+        external = {b.name.key: b.location for b in self._catalog.base_tables()}
+        for key, base in list(self._external.items()):
+            if external.get(key) != base.location:
+                del self._external[key]
+                # What a session of the user's own calls so may be the user's.
+                if self._given is None:
+                    retract_location(spark, base.name, base.location)
+        for key in self._views.keys() - {t.name.key for t in self._shown_tables()}:
             retract_view(spark, self._views.pop(key)[0])
-        for key, table in tables.items():
-            if self._views.get(key, (None, None))[1] != _state(table):
+
+    def _take_up(self, spark: SparkSession) -> None:
+        """Give this session the names that it does not know yet."""
+        for base in self._catalog.base_tables():
+            if base.name.key not in self._external:
+                register_location(spark, base.name, base.location)
+                self._external[base.name.key] = base
+        for table in self._shown_tables():
+            if self._views.get(table.name.key, (None, None))[1] != _state(table):
                 self._publish(spark, table)
+
+    def _shown_tables(self) -> list[StreamTable]:
+        return [t for t in self._catalog.tables() if not t.keeps_cycle]
 
     def _publish(self, spark: SparkSession, table: StreamTable) -> None:
         path = str(self._folder / "_runnel" / "traces" / table.incarnation)
@@ -157,15 +178,6 @@ class SessionKeeper:
             version = table.trace_version if table.grouped else None
             publish_view(spark, table.name, trace.readout_sql(version))
             self._views[table.name.key] = (table.name, _state(table))
-
-    def _sync_external(self, spark: SparkSession) -> None:
-        known = {b.name.key: b for b in self._catalog.base_tables()}
-        for key in self._external.keys() - known.keys():
-            self._external.pop(key)
-        for key, base in known.items():
-            if self._external.get(key) != base.location:
-                register_location(spark, base.name, base.location)
-                self._external[key] = base.location
 
     def _refuse_stream_table(self, verb: str, target: TableName) -> None:
         if self._catalog.find(target.key) is None:
@@ -185,7 +197,7 @@ class SessionKeeper:
             inside = info.location.removeprefix("file:").startswith(str(self._folder / "warehouse"))
             if not inside:
                 self._catalog.register_base_table(target, info.location)
-                self._external[target.key] = info.location
+                self._external[target.key] = BaseTable(target, info.location)
         elif info.kind is TableKind.MISSING and target.key in self._external:
             self._catalog.forget_base_table(target)
             self._external.pop(target.key, None)

@@ -125,6 +125,7 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
         raise UserError(
             f"{name} cannot be the name of a table in Spark",
             detail="expected letters, digits and _ (columns may be called anything)",
+            hint=f"call it {re.sub(r'[^A-Za-z0-9_]+', '_', name.name)}, for example",
         )
     if name.name.lower().startswith(RESERVED):
         raise UserError(f"names that begin with {RESERVED} are reserved", hint="choose another one")

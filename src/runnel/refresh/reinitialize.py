@@ -8,6 +8,7 @@ from dataclasses import replace
 from runnel.catalog import READS, Source, StreamTable
 from runnel.errors import NotDifferentiable, NotFound, RunnelError, SourceError
 from runnel.lake.frames import SparkSession
+from runnel.model.alerts import AlertKind
 from runnel.model.columns import Layout
 from runnel.refresh.component import component_of, define_component
 from runnel.refresh.definition import define
@@ -43,9 +44,19 @@ def rebuild_definition(
     accept(renewed.sources)
     if renewed == table:
         return table
-    renewed = replace(renewed, reinitialize=table.reinitialize or reason)
-    workspace.catalog.redefine_table(renewed)
+    if not _means_the_same(renewed, table):
+        renewed = replace(renewed, reinitialize=table.reinitialize or reason)
+    workspace.catalog.renew_definition(renewed)
+    if renewed.reinitialize is None:
+        same = "its views mean again what they meant"
+        workspace.alerts.emit(AlertKind.REINITIALIZED, table.label, same)
     return renewed
+
+
+def _means_the_same(renewed: StreamTable, table: StreamTable) -> bool:
+    """Whether nothing but the record of the views is another one: what is stored is still right."""
+    is_same_text = (renewed.text, renewed.follows_time) == (table.text, table.follows_time)
+    return is_same_text and replace(renewed, resolution=table.resolution) == table
 
 
 def _defined_anew(

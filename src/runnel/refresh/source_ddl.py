@@ -7,6 +7,7 @@ from runnel.compile.parse import parse
 from runnel.compile.refuse import strange_functions
 from runnel.errors import InUse, RunnelError
 from runnel.lake.names import TableKind, describe
+from runnel.model.alerts import AlertKind
 from runnel.model.ddl import SourceChange, Taken
 from runnel.model.names import TableName
 from runnel.refresh.workspace import Workspace
@@ -16,7 +17,7 @@ def refuse_source_ddl(workspace: Workspace, change: SourceChange) -> None:
     """Raise when stream tables read what the statement would take, and `block_source_ddl` is on."""
     if not workspace.settings.block_source_ddl:
         return
-    readers = [t for t in workspace.catalog.tables() if _is_concerned(t, change)]
+    readers = [t for t in workspace.catalog.tables() if is_concerned(t, change)]
     if readers:
         names = ", ".join(str(table.name) for table in readers)
         taken = "" if change.columns is None else f" ({', '.join(change.columns)})"
@@ -30,7 +31,7 @@ def refuse_source_ddl(workspace: Workspace, change: SourceChange) -> None:
 def note_source_ddl(workspace: Workspace, change: SourceChange) -> None:
     """Let tables start over whose source has moved, or whose function is another one now.
 
-    All else is seen by the source's own log, or by the view's text.
+    All else is seen by the source's own log; views are looked after by `schedule.renew`.
     """
     if change.kind is Taken.FUNCTION:
         workspace.forget_functions()
@@ -42,6 +43,7 @@ def note_source_ddl(workspace: Workspace, change: SourceChange) -> None:
             reason = _moved(workspace, table, change)
         if reason is not None and table.reinitialize is None:
             workspace.catalog.update_table(table.id, reinitialize=reason)
+            workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, reason)
 
 
 def moved_source(workspace: Workspace, table: StreamTable) -> Source | None:
@@ -76,7 +78,8 @@ def _is_named(name: TableName, change: SourceChange) -> bool:
     return name.key == change.name.key
 
 
-def _is_concerned(table: StreamTable, change: SourceChange) -> bool:
+def is_concerned(table: StreamTable, change: SourceChange) -> bool:
+    """Whether a table reads what a statement changes."""
     match change.kind:
         case Taken.TABLE:
             sources = [s for s in table.sources if s.kind == "delta"]

@@ -115,13 +115,19 @@ def _only_floats_differ(
         same = same & F.col(f"l.{name}").eqNullSafe(F.col(f"r.{name}"))
     for i in floats:
         same = same & _close(F.col(f"l.v{i}"), F.col(f"r.v{i}"))
-    pairs = left.join(right, same)
-    return pairs.count() == left.count() == right.count()
+    # As many pairs as rows, and every row in one: no row stands in for two others.
+    return (
+        left.join(right, same).count() == left.count() == right.count()
+        and left.join(right, same, "left_anti").isEmpty()
+        and right.join(left, same, "left_anti").isEmpty()
+    )
 
 
 def _close(left: Expression, right: Expression) -> Expression:
     scale = F.greatest(F.abs(left), F.abs(right))
-    return left.eqNullSafe(right) | (F.abs(left - right) <= scale * _TOLERANCE)
+    # Infinity and NaN are within any share of themselves, whatever they are compared with.
+    is_near = (scale < float("inf")) & (F.abs(left - right) <= scale * _TOLERANCE)
+    return left.eqNullSafe(right) | is_near
 
 
 def _sample(columns: tuple[Column, ...], row: Any) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runnel.catalog import StreamTable
-from runnel.errors import NotFound, SourceError
+from runnel.errors import NotFound, RunnelError, SourceError
 from runnel.lake.frames import SparkSession
-from runnel.lake.views import find_view, is_lasting, stamp_of
+from runnel.lake.views import NOT_A_VIEW, find_view, is_lasting, stamp_of
 from runnel.model.names import TableName
 from runnel.model.views import View
 from runnel.refresh.workspace import Workspace
@@ -38,7 +38,7 @@ class ViewFinder:
     def of(workspace: Workspace, table: StreamTable | None) -> ViewFinder:
         if table is None:
             return ViewFinder(workspace, {}, True)
-        stored = {view.key: view for view in table.views}
+        stored = {view.key: replace(view, is_new=False) for view in table.views}
         return ViewFinder(workspace, stored, table.incarnation in workspace.defined_here)
 
     def __call__(self, name: TableName, is_free: bool) -> View | None:
@@ -74,6 +74,8 @@ def redefined_view(
 
     `stamps` holds what was asked before in the same pass.
     """
+    if table.new_view is not None:
+        return table.new_view
     is_here = table.incarnation in workspace.defined_here
     for view in table.views:
         if view.is_temporary and not is_here:
@@ -88,6 +90,35 @@ def redefined_view(
         elif not view.is_temporary:
             workspace.seen_views.add(view.key)
     return None
+
+
+def record_views(workspace: Workspace, table: StreamTable) -> StreamTable:
+    """Store with a table what its views are in this session; those that became others are new.
+
+    A process that does not know them goes by that.
+    """
+    is_here = table.incarnation in workspace.defined_here
+    views = tuple(
+        _as_it_is(workspace.spark, view) if is_here or not view.is_temporary else view
+        for view in table.views
+    )
+    if views == table.views or table.resolution is None:
+        return table
+    resolution = replace(table.resolution, views=views)
+    workspace.catalog.update_table(table.id, resolution=resolution)
+    return replace(table, resolution=resolution)
+
+
+def _as_it_is(spark: SparkSession, view: View) -> View:
+    """What cannot be put into a query any more stays as it was: a refresh here says why."""
+    if stamp_of(spark, view) in (None, NOT_A_VIEW, view.stamp):
+        return view
+    is_local = view.is_temporary and view.name.schema.lower() != _GLOBAL
+    try:
+        found = find_view(spark, view.name, is_temporary=is_local)
+    except RunnelError:
+        return view
+    return replace(found, is_new=True) if found is not None and found.key == view.key else view
 
 
 def _note_missing(

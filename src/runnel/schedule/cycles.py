@@ -78,7 +78,7 @@ def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: b
     inside = {t.name.key for t in tables}
     outside = [s for t in tables for s in t.sources if s.key not in inside]
     _check_outside(workspace, outside, inside)
-    pins = bring_up(workspace, outside) if fill else None
+    pins = bring_up(workspace, outside, tables, change.gone) if fill else None
     switch_tables(workspace, change.gone, tables, pins)
 
 

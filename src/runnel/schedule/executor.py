@@ -68,6 +68,7 @@ class LakeExecutor:
         snapshot = start.snapshot
         assert isinstance(snapshot, LakeSnapshot)
         tables = [self._found(key) for key in start.unit.members]
+        self._require_same_definitions(tables, snapshot.shared)
         if len(tables) == 1:
             return (self._one(tables[0], snapshot.shared),)
         try:
@@ -88,10 +89,7 @@ class LakeExecutor:
     def _one(self, table: StreamTable, pins: Pins) -> RefreshResult:
         key = table.name.key
         try:
-            self._require_same_views(table, pins)
             frontier = pins.frontier(table.sources)
-        except (Busy, _Overtaken):
-            raise
         except RunnelError as error:
             raise _Failed(key, note_failure(self.workspace, table, error)) from error
         try:
@@ -114,14 +112,13 @@ class LakeExecutor:
         if result.action is not RefreshAction.NO_DATA:
             tidy_when_due(self.workspace, table.id)
 
-    def _require_same_views(self, table: StreamTable, pins: Pins) -> None:
-        """A view that was redefined may bring other sources, which belong to another pass."""
-        tables = {table.name.key: table}
-        if table.views:
-            for error in renew_views(self.workspace, tables, {table.name.key}, pins).values():
-                # It has been recorded there.
-                raise error if isinstance(error, Busy) else _Failed(table.name.key, error)
-        if {s.key for s in tables[table.name.key].sources} != {s.key for s in table.sources}:
+    def _require_same_definitions(self, tables: Sequence[StreamTable], pins: Pins) -> None:
+        """What was redefined may read from other places, which belong to another pass."""
+        now = {table.name.key: table for table in tables}
+        for key, error in renew_views(self.workspace, now, None, pins, wait=0.0).items():
+            # It has been recorded there.
+            raise error if isinstance(error, Busy) else _Failed(key, error)
+        if any(_places(now[table.name.key]) != _places(table) for table in tables):
             raise _Overtaken
 
     def _failed(self, start: Start, error: RunnelError, key: str) -> Finished:
@@ -139,3 +136,7 @@ class LakeExecutor:
         if table is None:
             raise _Overtaken
         return table
+
+
+def _places(table: StreamTable) -> set[tuple[str, str | None]]:
+    return {(source.key, source.location) for source in table.sources}

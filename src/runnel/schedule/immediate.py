@@ -38,7 +38,8 @@ def following_writes(workspace: Workspace) -> Iterator[None]:
 def catch_up(workspace: Workspace, keys: Iterable[str]) -> bool:
     """Bring the IMMEDIATE ones among these tables up to date; False when they all were."""
     tables = _tables(workspace)
-    behind = {key for key in keys if key in tables and _is_behind(workspace, tables, key)}
+    awake = tables.keys() - _at_rest(tables)
+    behind = {key for key in keys if key in awake and _is_behind(workspace, tables, key)}
     if not behind:
         return False
     try:
@@ -83,7 +84,7 @@ def _follow(workspace: Workspace, moved: set[str]) -> None:
         key for key, t in tables.items() if any(source.location in moved for source in t.sources)
     }
     below = readers.union(*(downstream(tables.values(), key) for key in readers))
-    targets = {key for key in below if _follows_writes(tables[key])}
+    targets = {key for key in below if _follows_writes(tables[key])} - _at_rest(tables)
     if not targets:
         return
     written = {s.name for t in tables.values() for s in t.sources if s.location in moved}
@@ -98,10 +99,15 @@ def _follows_writes(table: StreamTable) -> bool:
     return table.mode is RefreshMode.IMMEDIATE and table.state is TableState.ACTIVE
 
 
+def _at_rest(tables: Tables) -> set[str]:
+    """What is suspended follows nothing, nor do those below it: they serve what they hold."""
+    suspended = {key for key, table in tables.items() if table.state is TableState.SUSPENDED}
+    return suspended.union(*(downstream(tables.values(), key) for key in suspended))
+
+
 def _is_behind(workspace: Workspace, tables: Tables, key: str) -> bool:
     """Whether an IMMEDIATE table, or something above it, is not where its sources are."""
-    table = tables[key]
-    if table.mode is not RefreshMode.IMMEDIATE or table.state is TableState.SUSPENDED:
+    if tables[key].mode is not RefreshMode.IMMEDIATE:
         return False
     above = [tables[k] for k in _order(workspace, tables, {key})]
     try:
@@ -111,8 +117,6 @@ def _is_behind(workspace: Workspace, tables: Tables, key: str) -> bool:
 
 
 def _has_moved(workspace: Workspace, tables: Tables, table: StreamTable) -> bool:
-    if table.state is TableState.SUSPENDED:
-        return False
     if table.frontier is None or table.reinitialize:
         return True
     pins = table.frontier.pins

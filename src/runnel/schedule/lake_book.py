@@ -131,7 +131,8 @@ class LakeBook:
 
     def _renewed(self, table: TableView, progress: Progress) -> TableView:
         frontier = self._frontier(table.key, progress.frontier)
-        follows_time = self._tables[table.key].follows_time
+        known = self._tables[table.key]
+        is_restless = known.follows_time or known.new_view is not None
         return replace(
             table,
             state=progress.state,
@@ -139,7 +140,7 @@ class LakeBook:
             epoch=progress.epoch,
             timestamp=frontier.data_timestamp.timestamp() if frontier else None,
             pins=frontier.pins if frontier else {},
-            is_restless=frontier is None or follows_time or progress.reinitialize is not None,
+            is_restless=frontier is None or is_restless or progress.reinitialize is not None,
             reinitialize=progress.reinitialize,
             errors=progress.consecutive_errors,
             retry_at=progress.retry_at.timestamp() if progress.retry_at else None,

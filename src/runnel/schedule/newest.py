@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
-from runnel.catalog import Source, StreamTable
+from runnel.catalog import Source, StreamTable, Writer
+from runnel.errors import UserError
 from runnel.model.frontier import Frontier, Pin
-from runnel.model.refresh import TableState
+from runnel.model.schedule import Schedule
+from runnel.refresh.instants import Past, State
+
+_EVER = datetime.min.replace(tzinfo=UTC)
 
 
-def newest_state(
-    tables: Mapping[str, StreamTable], sources: Iterable[Source], oldest: datetime
-) -> Frontier | None:
-    """The instant that the stream tables among the sources have in common.
+def newest_state(catalog: Writer, sources: Iterable[Source], oldest: datetime) -> Frontier | None:
+    """Where the stream tables among the sources stand, and the base tables that they have read.
 
-    None when they have none, when it is too old, or when it does not say at which version a base
-    table stood then: that is known only of those that a table above was refreshed with.
+    None when they do not belong to one instant, or when that is too old. A base table that none of
+    them reads is not in it: any version of it goes with them.
     """
-    read = list(sources)
-    above = [tables[s.key] for s in read if s.kind == "stream"]
-    instants = {t.frontier.data_timestamp if t.frontier else None for t in above}
-    at = next(iter(instants)) if len(instants) == 1 else None
-    if at is None or at < oldest or not all(_is_sound(table) for table in above):
+    read = {source.key: source.kind for source in sources}
+    streams = [key for key, kind in read.items() if kind == "stream"]
+    try:
+        states = Past(catalog, lambda table, epoch: False).common(streams, None)
+    except UserError:
         return None
-    known = _pins_at(tables, above, at)
-    if any(source.key not in known for source in read):
+    if not all(_is_present(state) for state in states.values()):
         return None
-    return Frontier({source.key: known[source.key] for source in read}, at)
+    base = {} if len(read) == len(streams) else _base(states.values())
+    at = min(state.at for state in states.values())
+    if base is None or at < oldest:
+        return None
+    pins = {k: Pin("trace", s.table.incarnation, s.epoch) for k, s in states.items()}
+    return Frontier(pins | {key: pin for key, pin in base.items() if key in read}, at)
 
 
-def _is_sound(table: StreamTable) -> bool:
-    return table.state is TableState.ACTIVE and not table.reinitialize and table.epoch > 0
+def oldest_that_fits(
+    made: Iterable[StreamTable], gone: Iterable[StreamTable], now: datetime, *, is_any: bool = False
+) -> datetime | None:
+    """How old a state may be for all the tables that are made; None: only the present one will do.
+
+    `is_any`: whatever their schedules say. Never older than a table whose place they take.
+    """
+    known = [t.frontier.data_timestamp for t in gone if t.frontier is not None]
+    if is_any:
+        return max(known, default=_EVER)
+    fitting = [_oldest(table.schedule, now) for table in made if not table.keeps_cycle]
+    bounds = [at for at in fitting if at is not None]
+    return max([*bounds, *known]) if bounds and len(bounds) == len(fitting) else None
 
 
-def _pins_at(
-    tables: Mapping[str, StreamTable], above: list[StreamTable], at: datetime
-) -> dict[str, Pin]:
-    """Where everything stood at an instant, as far as tables of that instant tell."""
-    known: dict[str, Pin] = {}
-    seen: set[str] = set()
-    waiting = list(above)
-    while waiting:
-        table = waiting.pop()
-        if table.id in seen or table.frontier is None or table.frontier.data_timestamp != at:
-            continue
-        seen.add(table.id)
-        known[table.name.key] = Pin("trace", table.incarnation, table.epoch)
-        known |= {k: pin for k, pin in table.frontier.pins.items() if pin.kind != "trace"}
-        waiting += [tables[s.key] for s in table.sources if s.kind == "stream" and s.key in tables]
-    return known
+def _oldest(schedule: Schedule | None, now: datetime) -> datetime | None:
+    if schedule is None or schedule.is_downstream:
+        return None
+    if schedule.cron is not None:
+        return schedule.cron.until(now)
+    return now - timedelta(seconds=schedule.seconds or 0.0)
+
+
+def _is_present(state: State) -> bool:
+    """The newest epoch of a table: an older one may be compacted while it is being read."""
+    return state.epoch == state.table.epoch > 0 and not state.table.reinitialize
+
+
+def _base(states: Iterable[State]) -> dict[str, Pin] | None:
+    """The versions of base tables that they agree on; None when one of them cannot tell."""
+    found: dict[str, Pin] = {}
+    for state in states:
+        if state.base is None:
+            return None
+        found |= state.base
+    return found

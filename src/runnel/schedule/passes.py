@@ -1,27 +1,23 @@
-"""One pass: tables refreshed in order, all to the same pins."""
+"""Passes that someone asks for: tables refreshed in order, all to the same pins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
-from runnel.errors import RunnelError
-from runnel.model.names import RESERVED, TableName
+from runnel.errors import Busy, NotFound, RunnelError, UserError
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
-from runnel.refresh.attempt import note_failure, refresh_table
-from runnel.refresh.compaction import tidy_when_due
-from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
-from runnel.schedule.diamonds import Unit
-from runnel.schedule.newest import newest_state
-from runnel.schedule.order import refresh_units
-from runnel.schedule.renew import renew_views
+from runnel.schedule.newest import newest_state, oldest_that_fits
+from runnel.schedule.one_pass import OnePass
 
 Notice = Callable[[RefreshResult], None]
+_TRIES = 5
+_IDLE = (RefreshAction.SKIP, RefreshAction.NO_DATA)
 
 
 def refresh_pass(
@@ -30,109 +26,83 @@ def refresh_pass(
     """Refresh tables (None: all) and everything above them; results by key, in order.
 
     A table that fails holds up those below it, not the others; its error is raised at the end.
+    Those below one that is suspended stay where they are with it. When another process overtakes
+    the pass at a table, those below it are refreshed once more, to an instant for all of them.
     """
-    tables = {t.name.key: t for t in workspace.catalog.tables()}
-    keys = {str(t.name): key for key, t in tables.items()}
-    pins = Pins(workspace)
-    failed = renew_views(workspace, tables, targets, pins)
     results: dict[str, RefreshResult] = {}
-    for unit in _units(workspace, tables, targets):
-        for result in _refresh_unit(workspace, [tables[key] for key in unit], pins, failed):
-            key = keys[result.name]
-            if not tables[key].keeps_cycle:
+    failed: dict[str, RunnelError] = {}
+    left = targets
+    for _ in range(_TRIES):
+        one = OnePass.begin(workspace, left)
+        for key, result in one.run():
+            if not one.tables[key].keeps_cycle and _tells_more(result, results.get(key)):
                 results[key] = result
                 notice(result)
+        failed |= one.failed
+        left = one.again
+        if not left:
+            break
     note_caught_up(workspace.catalog, workspace.alerts, datetime.now(UTC))
     if failed:
         raise next(iter(failed.values()))
+    if left:
+        raise _overtaken(one, left)
+    if targets is not None and not results.keys() >= targets:
+        raise NotFound("a stream table was dropped while it was being refreshed")
     return results
 
 
-def bring_up(workspace: Workspace, sources: Sequence[Source], target: float | None = None) -> Pins:
-    """Refresh the stream tables among the sources, and all above them, to pins for a new table.
-
-    Not when they have a common state that is fresh enough for its target lag.
-    """
-    tables = {t.name.key: t for t in workspace.catalog.tables()}
-    pins = Pins(workspace)
-    if target is not None:
-        oldest = pins.data_timestamp - timedelta(seconds=target)
-        if (found := newest_state(tables, sources, oldest)) is not None:
-            return Pins(workspace, found.data_timestamp, dict(found.pins))
-    targets = {s.key for s in sources if s.kind == "stream"}
-    for error in renew_views(workspace, tables, targets, pins).values() if targets else ():
-        raise error
-    for unit in _units(workspace, tables, targets) if targets else ():
-        refresh_unit(workspace, [tables[key] for key in unit], pins)
-    return pins
-
-
-def refresh_unit(
-    workspace: Workspace, tables: Sequence[StreamTable], pins: Pins
-) -> list[RefreshResult]:
-    """Refresh a table by itself, or the tables of an atomic group together."""
-    if len(tables) == 1:
-        return [_refresh(workspace, tables[0], pins)]
-    results = refresh_group(workspace, [table.id for table in tables], pins)
-    for table in tables:
-        result = results[table.name.key]
-        _pin(workspace, table, result, pins)
-        if result.action not in (RefreshAction.NO_DATA, RefreshAction.SKIP):
-            tidy_when_due(workspace, table.id)
-    return list(results.values())
-
-
-def _units(
-    workspace: Workspace, tables: Mapping[str, StreamTable], targets: set[str] | None
-) -> list[Unit]:
-    return refresh_units(tables.values(), targets, workspace.settings.diamond_consistency)
-
-
-def _refresh_unit(
+def bring_up(
     workspace: Workspace,
-    tables: Sequence[StreamTable],
-    pins: Pins,
-    failed: dict[str, RunnelError],
-) -> list[RefreshResult]:
-    """The results of a unit; when it fails or has to wait, that is noted for those below it."""
-    known = {table.name.key for table in tables}
-    upstream = next((s for t in tables for s in t.sources if s.key in failed), None)
-    error = next((failed[key] for key in sorted(known) if key in failed), None)
-    if upstream is not None and upstream.key not in known:
-        waiting = [t for t in tables if t.name.key not in failed]
-        failed.update({t.name.key: failed[upstream.key] for t in waiting})
-        return [_held_up(table, upstream.name) for table in waiting]
-    if error is None:
-        try:
-            return refresh_unit(workspace, tables, pins)
-        except RunnelError as found:
-            error = found
-    failed.update(dict.fromkeys(known, error))
-    return []
+    sources: Sequence[Source],
+    made: Sequence[StreamTable],
+    gone: Sequence[StreamTable] = (),
+) -> Pins:
+    """Refresh the stream tables among the sources, and all above them, to pins for new tables.
+
+    Not when they have a common state that is fresh enough for the schedules of these, or when one
+    is suspended and must be taken as it is. `gone` are tables whose place the new ones take.
+    """
+    targets = {s.key for s in sources if s.kind == "stream"}
+    for _ in range(_TRIES):
+        one = OnePass.begin(workspace, targets, beside=gone)
+        members = [one.tables[key] for unit in one.units for key in unit]
+        at_rest = next((t for t in members if t.state is TableState.SUSPENDED), None)
+        oldest = oldest_that_fits(made, gone, one.pins.data_timestamp, is_any=at_rest is not None)
+        if oldest is not None and targets:
+            found = newest_state(workspace.catalog, sources, oldest)
+            if found is not None:
+                return Pins(workspace, found.data_timestamp, dict(found.pins))
+        if at_rest is not None:
+            raise _nothing_fits(at_rest)
+        for _ in one.run():
+            pass
+        for error in one.failed.values():
+            raise error
+        if not (one.overtaken or one.frozen):
+            return one.pins
+    raise _overtaken(one, one.overtaken | one.frozen.keys())
 
 
-def _held_up(table: StreamTable, upstream: TableName) -> RefreshResult:
-    reason = f"{upstream}, which it reads, could not be refreshed"
-    if upstream.name.startswith(RESERVED):
-        reason = "the rows of its cycle could not be found"
-    return RefreshResult(str(table.name), RefreshAction.SKIP, reason, epoch=table.epoch)
+def _tells_more(result: RefreshResult, before: RefreshResult | None) -> bool:
+    """Of several refreshes in one call, those that did something are worth telling."""
+    if before is None or result.action not in _IDLE:
+        return True
+    return before.action is RefreshAction.SKIP and result.action is RefreshAction.NO_DATA
 
 
-def _refresh(workspace: Workspace, table: StreamTable, pins: Pins) -> RefreshResult:
-    try:
-        frontier = pins.frontier(table.sources)
-    except RunnelError as error:
-        raise note_failure(workspace, table, error) from error
-    result = refresh_table(workspace, table.id, frontier)
-    _pin(workspace, table, result, pins)
-    if result.action is not RefreshAction.NO_DATA:
-        tidy_when_due(workspace, table.id)
-    return result
+def _overtaken(one: OnePass, keys: set[str]) -> Busy:
+    names = ", ".join(str(one.tables[key].label) for key in sorted(keys) if key in one.tables)
+    return Busy(
+        f"other refreshes overtook this one {_TRIES} times: {names}",
+        detail="what a table reads must be of one instant, and was moved on again and again",
+        hint="try again, or leave it to runnel run: give the table a schedule",
+    )
 
 
-def _pin(workspace: Workspace, table: StreamTable, result: RefreshResult, pins: Pins) -> None:
-    """Those below it read the table where this pass left it."""
-    after = workspace.catalog.get(table.id)
-    if after is not None and after.state is not TableState.UNINITIALIZED:
-        epoch = result.epoch if result.epoch is not None else after.epoch
-        pins.set_epoch(table.name.key, after.incarnation, epoch)
+def _nothing_fits(table: StreamTable) -> UserError:
+    return UserError(
+        f"{table.name}, which it would be computed from, is suspended",
+        detail="what it holds does not go together with the other sources as they are",
+        hint=f"ALTER STREAM TABLE {table.name} RESUME, or define the table without filling it",
+    )

@@ -1,10 +1,13 @@
-"""Before a pass: tables whose views or sources became others get the definition they have now.
+"""Tables whose views or sources became others get the definition they have now.
 
-Their sources may be others then, so it comes before the order and the pins of the pass.
+Before a pass, since their sources may be others then: it comes before the order and the pins. And
+after a statement that was run here, where the new name is known: the names of a process are its
+own, and `runnel run` might never see it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from functools import partial
 
@@ -12,25 +15,36 @@ from runnel.catalog import StreamTable
 from runnel.errors import Busy, RunnelError
 from runnel.lake.frames import SparkSession
 from runnel.lake.session import translate
+from runnel.model.alerts import AlertKind
+from runnel.model.ddl import SourceChange, Taken
 from runnel.model.refresh import TableState
 from runnel.refresh.attempt import lease_of, note_failure
 from runnel.refresh.pins import Pins
 from runnel.refresh.recovery import recover
 from runnel.refresh.reinitialize import rebuild_definition
-from runnel.refresh.source_ddl import moved_source
-from runnel.refresh.views import redefined_view
+from runnel.refresh.source_ddl import is_concerned, moved_source
+from runnel.refresh.views import record_views, redefined_view
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import check_no_cycle, refresh_order
 
+_log = logging.getLogger("runnel")
+
 
 def renew_views(
-    workspace: Workspace, tables: dict[str, StreamTable], targets: set[str] | None, pins: Pins
+    workspace: Workspace,
+    tables: dict[str, StreamTable],
+    targets: set[str] | None,
+    pins: Pins,
+    wait: float | None = None,
 ) -> dict[str, RunnelError]:
-    """Renew the tables of a pass where needed, in place; the errors of those that do not fit."""
+    """Renew the tables of a pass where needed, in place; the errors of those that do not fit.
+
+    The errors are in the history already. `wait`: how long for someone else to let go of a table.
+    """
     if not any(table.views or table.reinitialize for table in tables.values()):
         return {}
     wanted = [tables[key] for key in _order(workspace, tables, targets)]
-    failed = _renew_moved(workspace, tables, wanted)
+    failed = _renew_noted(workspace, tables, wanted, wait)
     current = [tables[table.name.key] for table in wanted if table.name.key not in failed]
     watched = [t for t in current if t.views and t.state is not TableState.SUSPENDED]
     spark = _spark(workspace, wanted, pins) if watched else None
@@ -38,26 +52,60 @@ def renew_views(
     for table in watched:
         if spark is not None:
             try:
-                tables[table.name.key] = _renewed(workspace, spark, table, stamps)
+                tables[table.name.key] = _renewed(workspace, spark, table, stamps, wait)
             except Exception as error:
                 failed[table.name.key] = _noted(workspace, table, translate(error))
     return failed
 
 
-def _renew_moved(
-    workspace: Workspace, tables: dict[str, StreamTable], wanted: Iterable[StreamTable]
-) -> dict[str, RunnelError]:
-    """Those that must start over, and one of whose sources is to be found somewhere else."""
-    failed: dict[str, RunnelError] = {}
-    for table in wanted:
-        if not table.reinitialize or table.state is TableState.SUSPENDED:
+def renew_readers(workspace: Workspace, change: SourceChange) -> None:
+    """After a statement: those who read what it changed. Who no longer fits is left as it is.
+
+    The next refresh of such a table says why.
+    """
+    if change.kind not in (Taken.TABLE, Taken.VIEW):
+        return
+    for table in workspace.catalog.tables():
+        if not is_concerned(table, change):
             continue
         try:
-            if moved_source(workspace, table) is not None:
-                tables[table.name.key] = _rebuilt(workspace, table, table.reinitialize)
+            known = record_views(workspace, table)
+            if (reason := _outdated(workspace, known)) is not None:
+                workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, reason)
+                _rebuilt(workspace, known, reason)
+        except Exception as error:
+            _log.warning("%s: %s", table.label, translate(error).primary)
+
+
+def _renew_noted(
+    workspace: Workspace,
+    tables: dict[str, StreamTable],
+    wanted: Iterable[StreamTable],
+    wait: float | None,
+) -> dict[str, RunnelError]:
+    """Those of which the catalog says that they read something else now."""
+    failed: dict[str, RunnelError] = {}
+    noted = [table for table in wanted if table.reinitialize or table.new_view]
+    if noted:
+        workspace.renew_names()
+    for table in noted:
+        if table.state is TableState.SUSPENDED:
+            continue
+        try:
+            if (reason := _outdated(workspace, table)) is not None:
+                tables[table.name.key] = _rebuilt(workspace, table, reason, wait)
         except Exception as error:
             failed[table.name.key] = _noted(workspace, table, translate(error))
     return failed
+
+
+def _outdated(workspace: Workspace, table: StreamTable) -> str | None:
+    """Why a definition is not what it was: a view, or a source that is somewhere else now."""
+    if table.new_view is not None:
+        return f"view {table.new_view.name} was redefined"
+    if table.reinitialize and moved_source(workspace, table) is not None:
+        return table.reinitialize
+    return None
 
 
 def _order(
@@ -85,15 +133,23 @@ def _has_work(table: StreamTable, pins: Pins) -> bool:
 
 
 def _renewed(
-    workspace: Workspace, spark: SparkSession, table: StreamTable, stamps: dict[str, str | None]
+    workspace: Workspace,
+    spark: SparkSession,
+    table: StreamTable,
+    stamps: dict[str, str | None],
+    wait: float | None,
 ) -> StreamTable:
     view = redefined_view(workspace, spark, table, stamps)
-    return table if view is None else _rebuilt(workspace, table, f"view {view.name} was redefined")
+    if view is None:
+        return table
+    return _rebuilt(workspace, table, f"view {view.name} was redefined", wait)
 
 
-def _rebuilt(workspace: Workspace, table: StreamTable, reason: str) -> StreamTable:
-    wait = workspace.settings.busy_wait_seconds
-    with workspace.leases.hold(lease_of(table.id), wait=wait):
+def _rebuilt(
+    workspace: Workspace, table: StreamTable, reason: str, wait: float | None = None
+) -> StreamTable:
+    patience = workspace.settings.busy_wait_seconds if wait is None else wait
+    with workspace.leases.hold(lease_of(table.id), wait=patience):
         current = workspace.catalog.get(table.id)
         if current is None or (current.resolution, current.sources) != (
             table.resolution, table.sources

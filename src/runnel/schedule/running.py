@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 
-from runnel.compile.ddl import source_change
+from runnel.compile.ddl import new_name, source_change
 from runnel.compile.reads import Mention, Reads, statement_reads
 from runnel.lake.frames import DataFrame
 from runnel.lake.views import view_text
@@ -17,6 +17,7 @@ from runnel.refresh.retention import hold_back_vacuum
 from runnel.refresh.source_ddl import note_source_ddl, refuse_source_ddl
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.immediate import catch_up, following_writes
+from runnel.schedule.renew import renew_readers
 
 
 def run_statement(
@@ -31,8 +32,9 @@ def run_statement(
     freshen(workspace, keeper, reads.mentions)
     with nullcontext() if reads.is_query else following_writes(workspace):
         frame = keeper.run(hold_back_vacuum(workspace, text), verb, target)
-        if change is not None:
-            note_source_ddl(workspace, change)
+        if (changed := change or new_name(text)) is not None:
+            note_source_ddl(workspace, changed)
+            renew_readers(workspace, changed)
     keeper.sync_if_open()
     return frame
 

@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
-from runnel.compile.parse import place
+from runnel.compile.parse import UNREADABLE, place
 from runnel.compile.postgres.values import refused
 from runnel.errors import InvalidQuery
 
@@ -52,7 +52,7 @@ def parse_postgres(query: str) -> exp.Query:
         statements = [s for s in sqlglot.parse(text, dialect=PostgresSql) if s is not None]
     except (ParseError, TokenError) as error:
         raise InvalidQuery(
-            "the query cannot be parsed as PostgreSQL", detail=place(error)
+            "the query cannot be parsed as PostgreSQL", detail=place(error), hint=UNREADABLE
         ) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise InvalidQuery(
