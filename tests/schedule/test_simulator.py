@@ -73,8 +73,8 @@ def test_nobody_starves_and_who_is_late_says_why() -> None:
     "shape", [TIMED, TROUBLED, SHARED, EVENTFUL, WILD],
     ids=["cron lines", "failures", "processes", "users", "everything"],
 )  # fmt: skip
-def test_nobody_is_left_behind(shape: Shape) -> None:
-    """However it failed, crashed, lost its lease or was redefined before."""
+def test_the_promises_hold(shape: Shape) -> None:
+    """And nobody is left behind, however it failed, crashed, lost its lease or was redefined."""
     (come,) = _each(0.1, shape, check_nobody_is_left)
     assert come > 2
 
