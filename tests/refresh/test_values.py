@@ -132,3 +132,28 @@ def test_the_sessions_time_zone_does_not_matter(lake: Lake, tmp_path: Path) -> N
     finally:
         lake.spark.conf.set("spark.sql.session.timeZone", before)
     assert source.name == "events"
+
+
+def test_tables_with_different_settings_take_turns(lake: Lake, tmp_path: Path) -> None:
+    """Each refresh has the settings of its own table, whoever was refreshed before it."""
+    zone, ansi = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
+    before = {key: str(lake.spark.conf.get(key)) for key in (zone, ansi)}
+    assert before == {zone: "UTC", ansi: "true"}
+    Source(lake, tmp_path, "events", {"id": "int", "at": "timestamp", "text": "string"}, [])
+    query = "SELECT id, DATE(at) AS day, {} AS n FROM events"
+    lake.create_stream_table("a", query.format("CAST(text AS INT)"), refresh_mode="DIFFERENTIAL")
+    try:
+        lake.spark.conf.set(zone, "Asia/Tokyo")
+        lake.spark.conf.set(ansi, "false")
+        lake.create_stream_table("b", query.format("CAST(text || 'x' AS INT)"))
+    finally:
+        for key, value in before.items():
+            lake.spark.conf.set(key, value)
+    for round_, names in enumerate(("aba", "bab")):
+        for turn, name in enumerate(names):
+            row = f"({10 * round_ + turn}, TIMESTAMP'2024-01-01 23:30:00 UTC', '7')"
+            lake.sql(f"INSERT INTO events VALUES {row}")
+            check(lake, name, "DIFFERENTIAL")
+            assert {key: lake.spark.conf.get(key) for key in before} == before
+    found = {name: {(str(r["day"]), r["n"]) for r in lake.table(name).collect()} for name in "ab"}
+    assert found == {"a": {("2024-01-01", 7)}, "b": {("2024-01-02", None)}}
