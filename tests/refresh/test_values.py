@@ -69,6 +69,20 @@ def test_all_types_and_nulls(lake: Lake) -> None:
     assert [tuple(row) for row in lake.table("copy").collect()] == [(None,) * 16]
 
 
+def test_fields_called_like_types_that_cannot_be_stored(lake: Lake) -> None:
+    lake.sql(
+        "CREATE TABLE odd (id INT, variant STRING, s STRUCT<interval: INT, void_reason: STRING>, "
+        "a ARRAY<STRUCT<variant: INT>>) USING delta"
+    )
+    lake.create_stream_table("copy", "SELECT * FROM odd", refresh_mode="DIFFERENTIAL")
+    row = "'v', named_struct('interval', 1, 'void_reason', 'r'), array(named_struct('variant', 2))"
+    lake.sql(f"INSERT INTO odd VALUES (1, {row}), (2, {row})")
+    check(lake, "copy", "DIFFERENTIAL")
+    lake.sql("DELETE FROM odd WHERE id = 1")
+    check(lake, "copy", "DIFFERENTIAL")
+    assert lake.table("copy").count() == 1
+
+
 def test_negative_zero_nan_and_infinity(lake: Lake, tmp_path: Path) -> None:
     rows = [(1, -0.0), (2, 0.0), (3, math.nan), (4, math.inf), (5, -math.inf), (6, None)]
     source = Source(lake, tmp_path, "numbers", {"id": "int", "x": "double"}, rows)
