@@ -15,6 +15,7 @@ from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, 
 from runnel.compile.differentiate.root_aggregate import change_root_aggregate
 from runnel.compile.differentiate.root_fixpoint import change_root_fixpoint, full_root_fixpoint
 from runnel.compile.differentiate.root_top_k import change_root_top, flagged
+from runnel.compile.differentiate.state import state_of
 from runnel.compile.differentiate.top_k import top
 from runnel.compile.guard import guard
 from runnel.compile.normalize.flatten_joins import flatten_joins
@@ -80,6 +81,12 @@ class CompiledQuery:
         return {key: tuple(names) for key, names in used.items()}
 
     def full(self) -> str:
+    @property
+    def can_overflow(self) -> bool:
+        """Whether adding a change may overflow where the query itself does not."""
+        aggregates = (node for node in walk(self.tree) if isinstance(node, Aggregate))
+        return any(column.can_overflow for node in aggregates for column in state_of(node).columns)
+
         """The text of the last step of `full_program`."""
         return self.full_program().output.sql
 
