@@ -72,7 +72,8 @@ class FileChange:
 
     @property
     def paths(self) -> list[str]:
-        return [a.path for _, a in self.weighted] + [a.path for a in self.cdc]
+        data = [a.path for _, a in self.weighted] + [a.path for a in self.cdc]
+        return data + [a.vector for _, a in self.weighted if a.vector]
 
 
 def inspect(log: DeltaLog, old: Pin, new_version: int, columns: Iterable[str]) -> ChangeInfo:
@@ -116,6 +117,7 @@ def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit
     change = net_files(commits) if way is Way.FILES else all_files(commits)
     paths = change.paths
     if way is Way.VERSIONS:
+        paths += _replaced_vectors(log.snapshot(after), commits)
         paths = [file.path for version in (after, upto) for file in log.snapshot(version).files]
     missing = next((path for path in paths if not os.path.exists(path)), None)
     if missing is not None:
@@ -125,6 +127,15 @@ def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit
         return ChangeInfo(ChangeKind.NONE, after, upto, way=way)
     rows = _estimate_rows(log, after, change)
     return ChangeInfo(ChangeKind.ROWS, after, upto, rows, change.insert_only, way=way)
+
+def _replaced_vectors(old: Snapshot, commits: Sequence[Commit]) -> list[str]:
+    """The deletion vectors of a version that commits behind it have put others in the place of."""
+    first: dict[str, str | None] = {}
+    for action in (action for commit in commits for action in commit.removes):
+        first.setdefault(action.path, action.vector)
+    vectors = (first.get(file.path) for file in old.files)
+    return [vector for vector in vectors if vector]
+
 
 
 def way_of(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way:
