@@ -271,11 +271,12 @@ def test_writes_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
     assert look(log, 3, 4).kind is ChangeKind.NONE
 
 
-def test_odd_names_and_char_padding(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("properties", [FEED, f"{FEED}, {VECTORS}"], ids=["plain", "vectors"])
+def test_odd_names_and_char_padding(spark: SparkSession, tmp_path: Path, properties: str) -> None:
     path = tmp_path / "odd dir"
     spark.sql(
         f"CREATE TABLE delta.`{path}` (`a%b` INT, `x.y` CHAR(4), `é` VARCHAR(3)) USING delta "
-        f"TBLPROPERTIES ({FEED})"
+        f"TBLPROPERTIES ({properties})"
     )
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'p', 'q')")
     spark.sql(f"UPDATE delta.`{path}` SET `x.y` = 'rr' WHERE `a%b` = 1")

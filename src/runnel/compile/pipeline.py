@@ -23,6 +23,7 @@ from runnel.compile.normalize.merge_projects import merge_projects
 from runnel.compile.normalize.prune_columns import prune_columns
 from runnel.compile.normalize.push_filters import push_filters
 from runnel.compile.normalize.share_parts import share_parts
+from runnel.compile.padded import refuse_padded
 from runnel.compile.parse import parse
 from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
@@ -80,13 +81,13 @@ class CompiledQuery:
                 used[node.source].update(dict.fromkeys(node.names))
         return {key: tuple(names) for key, names in used.items()}
 
-    def full(self) -> str:
     @property
     def can_overflow(self) -> bool:
         """Whether adding a change may overflow where the query itself does not."""
         aggregates = (node for node in walk(self.tree) if isinstance(node, Aggregate))
         return any(column.can_overflow for node in aggregates for column in state_of(node).columns)
 
+    def full(self) -> str:
         """The text of the last step of `full_program`."""
         return self.full_program().output.sql
 
@@ -145,6 +146,7 @@ def _compile(
 ) -> CompiledQuery:
     if not is_instant:
         refuse_time(parsed)
+    refuse_padded(parsed, frozenset().union(*(s.chars for s in sources)))
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
     syntax = expand_time_windows(expand_named_windows(syntax))
