@@ -90,12 +90,13 @@ def _as_text(rows: Bag) -> list[tuple[str, ...]]:
     """Dates written as text in a file compare with dates."""
     return sorted(
         tuple(
-            f"{v:f}".rstrip("0").rstrip(".") if _is_number(v) and "." in f"{v:f}" else str(v)
+            f"{v:f}".rstrip("0").rstrip(".") if _has_point(v) and "." in f"{v:f}" else str(v)
             for v in row
         )
         for row in rows.elements()
     )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) or type(value).__name__ == "Decimal"
+def _has_point(value: object) -> bool:
+    """An integer is not written as a float, which has fewer digits."""
+    return isinstance(value, bool | float) or type(value).__name__ == "Decimal"

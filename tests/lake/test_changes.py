@@ -122,6 +122,29 @@ def test_every_kind_of_table_and_statement(
         assert Counter(map(tuple, ours)) == at(spark, log, version)
 
 
+@pytest.mark.parametrize(
+    ("properties", "crossing"),
+    [(FEED, Way.FILES), (f"{FEED}, {VECTORS}", Way.VERSIONS)],
+    ids=["plain", "vectors"],
+)
+def test_a_feed_that_is_switched_off_and_on_again(
+    spark: SparkSession, table: Table, properties: str, crossing: Way
+) -> None:
+    log = table(properties)
+    name = f"delta.`{log.path}`"
+    spark.sql(f"UPDATE {name} SET b = 'fed' WHERE a = 2")  # 2
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({NO_FEED})")  # 3
+    spark.sql(f"DELETE FROM {name} WHERE a = 3")  # 4
+    spark.sql(f"UPDATE {name} SET b = 'unfed' WHERE a = 2")  # 5
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({FEED})")  # 6
+    spark.sql(f"UPDATE {name} SET b = 'again' WHERE a = 2")  # 7
+    inside = Way.FILES if crossing is Way.FILES else Way.FEED
+    assert [look(log, *pair).way for pair in ((1, 2), (6, 7))] == [inside, inside]
+    for pair in ((1, 4), (3, 5), (4, 7), (1, 7)):
+        assert look(log, *pair).way is crossing, pair
+    check(spark, log, [(1, 2), (3, 5), (1, 7)])
+
+
 def test_restore_to_the_pinned_version_cancels(spark: SparkSession, table: Table) -> None:
     log = table(NO_FEED)
     spark.sql(f"INSERT OVERWRITE delta.`{log.path}` VALUES (5, 'o', 'k')")
@@ -162,6 +185,36 @@ def test_vacuum_of_a_needed_file_is_noticed(spark: SparkSession, table: Table) -
     info = look(log, 1)
     assert info.kind is ChangeKind.LOST
     assert "is gone" in (info.reason or "")
+
+
+def test_vacuum_of_change_files_is_noticed(spark: SparkSession, table: Table) -> None:
+    """They go before the files of the table do: nothing else needs them."""
+    log = table(FEED)
+    spark.sql(f"UPDATE delta.`{log.path}` SET b = 'new' WHERE a = 2")
+    changed = [Path(action.path) for action in log.commit(2).cdc]
+    assert changed
+    assert look(log, 1).kind is ChangeKind.ROWS
+    for file in changed:
+        file.unlink()
+    assert look(log, 1).kind is ChangeKind.LOST
+
+
+@pytest.mark.parametrize("feed", [FEED, NO_FEED], ids=["feed", "no-feed"])
+def test_vacuum_of_a_needed_deletion_vector_is_noticed(
+    spark: SparkSession, table: Table, feed: str
+) -> None:
+    """The data file that it belongs to stays: it has another vector by now."""
+    log = table(f"{feed}, {VECTORS}")
+    name = f"delta.`{log.path}`"
+    spark.sql(f"OPTIMIZE {name}")  # 2
+    spark.sql(f"DELETE FROM {name} WHERE a = 1")  # 3
+    spark.sql(f"DELETE FROM {name} WHERE a = 2")  # 4
+    check(spark, log, [(3, 4)])
+    vectors = [action.vector for action in log.commit(4).removes]
+    assert [v for v in vectors if v and Path(v).is_file()]
+    spark.sql(f"VACUUM {name} RETAIN 0 HOURS")
+    assert not [v for v in vectors if v and Path(v).is_file()]
+    assert look(log, 3, 4).kind is ChangeKind.LOST
 
 
 def test_a_cleaned_log_is_noticed(spark: SparkSession, table: Table) -> None:
@@ -218,11 +271,12 @@ def test_writes_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
     assert look(log, 3, 4).kind is ChangeKind.NONE
 
 
-def test_odd_names_and_char_padding(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("properties", [FEED, f"{FEED}, {VECTORS}"], ids=["plain", "vectors"])
+def test_odd_names_and_char_padding(spark: SparkSession, tmp_path: Path, properties: str) -> None:
     path = tmp_path / "odd dir"
     spark.sql(
         f"CREATE TABLE delta.`{path}` (`a%b` INT, `x.y` CHAR(4), `é` VARCHAR(3)) USING delta "
-        f"TBLPROPERTIES ({FEED})"
+        f"TBLPROPERTIES ({properties})"
     )
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'p', 'q')")
     spark.sql(f"UPDATE delta.`{path}` SET `x.y` = 'rr' WHERE `a%b` = 1")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runnel.errors import UserError
-from runnel.model.columns import Column, Layout
+from runnel.model.columns import Column, Layout, holds_type
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.names import TableName, quote
 from runnel.model.refresh import RefreshMode
@@ -98,3 +98,23 @@ def test_layout_survives_json():
     )
     assert Layout.from_json(json.loads(json.dumps(layout.to_json()))) == layout
     assert layout.columns == (Column('odd "name"', "bigint"),)
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        ("variant", True),
+        ("interval day to second", True),
+        ("array<void>", True),
+        ("map<string,variant>", True),
+        ("struct<a:int,b:interval year to month>", True),
+        ("struct<a:array<struct<b:void>>>", True),
+        ("struct<interval:int>", False),
+        ("struct<a:int,variant:string>", False),
+        ("map<string,struct<void:int>>", False),
+        ("struct<void_reason:string,avoid:int>", False),
+        ("decimal(12,2)", False),
+    ],
+)
+def test_types_are_told_from_fields_of_their_name(type_: str, expected: bool):
+    assert holds_type(type_, "void", "variant", "interval") is expected

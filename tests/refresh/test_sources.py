@@ -101,6 +101,52 @@ def test_vacuum_of_what_the_frontier_needs(lake: Lake, tmp_path: Path) -> None:
     check(lake, "sales", "REINITIALIZE", "gone")
 
 
+def test_vacuum_of_change_files_that_the_frontier_needs(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.sql("UPDATE orders SET amount = 6 WHERE id = 1")
+    shutil.rmtree(Path(source.path, "_change_data"))
+    check(lake, "sales", "REINITIALIZE", "gone")
+    source.append((4, 12, "2.00"))
+    check(lake, "sales", "DIFFERENTIAL")
+
+
+def test_a_change_feed_that_comes_late_and_goes(lake: Lake, tmp_path: Path) -> None:
+    """Each round changes what the table's commits tell of the rows, within one window."""
+    source = orders(lake, tmp_path, feed=False)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    for feed in ("true", "false"):
+        lake.sql("UPDATE orders SET amount = amount + 1 WHERE id <= 2")
+        lake.sql(f"ALTER TABLE orders SET TBLPROPERTIES (delta.enableChangeDataFeed = {feed})")
+        lake.sql("UPDATE orders SET cust = cust + 1 WHERE id = 3")
+        source.append((4, 12, "2.00"))
+        check(lake, "sales", "DIFFERENTIAL")
+
+
+_PARTITIONED = "PARTITIONED BY (cust) TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+_VECTORS = "TBLPROPERTIES (delta.enableDeletionVectors = true, delta.enableChangeDataFeed = true)"
+_MAPPED = "TBLPROPERTIES (delta.columnMapping.mode = 'name', delta.enableChangeDataFeed = true)"
+
+
+@pytest.mark.parametrize(
+    "kind", [_PARTITIONED, _VECTORS, _MAPPED], ids=["partitioned", "vectors", "mapped"]
+)
+def test_kinds_of_tables_that_are_not_their_files(lake: Lake, kind: str) -> None:
+    lake.sql(f"CREATE TABLE orders (id BIGINT, cust INT, amount DECIMAL(12,2)) USING delta {kind}")
+    lake.sql("INSERT INTO orders VALUES (1, 10, 5), (2, 10, 7.5), (3, 11, 1.25), (4, NULL, 1)")
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.sql("UPDATE orders SET amount = amount + 1, cust = 12 WHERE id = 1")
+    lake.sql("DELETE FROM orders WHERE id = 3")
+    lake.sql(
+        "MERGE INTO orders t USING (SELECT 2 AS id UNION ALL SELECT 9) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT (id, cust, amount) VALUES (s.id, NULL, 3)"
+    )
+    check(lake, "sales", "DIFFERENTIAL")
+    found = {(row["cust"], str(row["total"]), row["n"]) for row in lake.table("sales").collect()}
+    assert found == {(12, "6.00", 1), (None, "4.00", 2)}
+
+
 def test_an_added_column_is_harmless(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")

@@ -69,6 +69,20 @@ def test_all_types_and_nulls(lake: Lake) -> None:
     assert [tuple(row) for row in lake.table("copy").collect()] == [(None,) * 16]
 
 
+def test_fields_called_like_types_that_cannot_be_stored(lake: Lake) -> None:
+    lake.sql(
+        "CREATE TABLE odd (id INT, variant STRING, s STRUCT<interval: INT, void_reason: STRING>, "
+        "a ARRAY<STRUCT<variant: INT>>) USING delta"
+    )
+    lake.create_stream_table("copy", "SELECT * FROM odd", refresh_mode="DIFFERENTIAL")
+    row = "'v', named_struct('interval', 1, 'void_reason', 'r'), array(named_struct('variant', 2))"
+    lake.sql(f"INSERT INTO odd VALUES (1, {row}), (2, {row})")
+    check(lake, "copy", "DIFFERENTIAL")
+    lake.sql("DELETE FROM odd WHERE id = 1")
+    check(lake, "copy", "DIFFERENTIAL")
+    assert lake.table("copy").count() == 1
+
+
 def test_negative_zero_nan_and_infinity(lake: Lake, tmp_path: Path) -> None:
     rows = [(1, -0.0), (2, 0.0), (3, math.nan), (4, math.inf), (5, -math.inf), (6, None)]
     source = Source(lake, tmp_path, "numbers", {"id": "int", "x": "double"}, rows)
@@ -132,3 +146,28 @@ def test_the_sessions_time_zone_does_not_matter(lake: Lake, tmp_path: Path) -> N
     finally:
         lake.spark.conf.set("spark.sql.session.timeZone", before)
     assert source.name == "events"
+
+
+def test_tables_with_different_settings_take_turns(lake: Lake, tmp_path: Path) -> None:
+    """Each refresh has the settings of its own table, whoever was refreshed before it."""
+    zone, ansi = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
+    before = {key: str(lake.spark.conf.get(key)) for key in (zone, ansi)}
+    assert before == {zone: "UTC", ansi: "true"}
+    Source(lake, tmp_path, "events", {"id": "int", "at": "timestamp", "text": "string"}, [])
+    query = "SELECT id, DATE(at) AS day, {} AS n FROM events"
+    lake.create_stream_table("a", query.format("CAST(text AS INT)"), refresh_mode="DIFFERENTIAL")
+    try:
+        lake.spark.conf.set(zone, "Asia/Tokyo")
+        lake.spark.conf.set(ansi, "false")
+        lake.create_stream_table(
+            "b", query.format("CAST(text || 'x' AS INT)"), refresh_mode="DIFFERENTIAL"
+        )
+    finally:
+        for key, value in before.items():
+            lake.spark.conf.set(key, value)
+    for turn, name in enumerate("aba"):
+        lake.sql(f"INSERT INTO events VALUES ({turn}, TIMESTAMP'2024-01-01 23:30:00 UTC', '7')")
+        check(lake, name, "DIFFERENTIAL")
+        assert {key: lake.spark.conf.get(key) for key in before} == before
+    found = {name: {(str(r["day"]), r["n"]) for r in lake.table(name).collect()} for name in "ab"}
+    assert found == {"a": {("2024-01-01", 7)}, "b": {("2024-01-02", None)}}

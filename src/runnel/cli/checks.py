@@ -17,6 +17,7 @@ from runnel.model.tabular import Record
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
 from runnel.refresh.retention import retention_risks
+from runnel.refresh.unfinished import remove_unfinished, unfinished_writes
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import seeing
 
@@ -120,6 +121,15 @@ def leftovers(workspace: Workspace) -> Finding:
     )  # fmt: skip
 
 
+def writes(workspace: Workspace) -> Finding:
+    """Files that a killed refresh or compaction left inside a table's storage."""
+    found = [table.label for table in unfinished_writes(workspace)]
+    return _finding(
+        "writes", "warning", found, "no files of an unfinished write", "unfinished in: {}",
+        "runnel doctor --fix",
+    )  # fmt: skip
+
+
 def attempts(workspace: Workspace) -> Finding:
     """Refreshes whose process died."""
     found = [f"{a.table_name} ({_who(a.owner)})" for a in _interrupted(workspace)]
@@ -171,8 +181,8 @@ def reinitialize(workspace: Workspace) -> Finding:
 
 
 LAKE: tuple[Check, ...] = (
-    definitions, stored_tables, sources, retention, leftovers, attempts, leases, errors, staleness,
-    reinitialize,
+    definitions, stored_tables, sources, retention, leftovers, writes, attempts, leases, errors,
+    staleness, reinitialize,
 )  # fmt: skip
 
 
@@ -185,6 +195,9 @@ def repair(workspace: Workspace) -> list[Finding]:
         done.append(
             Finding("leftovers", "fixed", f"removed {len(removed)} folders without a table")
         )
+    if tidied := remove_unfinished(workspace):
+        labels = ", ".join(table.label for table in tidied)
+        done.append(Finding("writes", "fixed", f"removed the files of unfinished writes: {labels}"))
     if closed := workspace.catalog.close_interrupted(workspace.leases.is_alive):
         done.append(Finding("attempts", "fixed", f"closed {len(closed)} interrupted refreshes"))
     freed = [table for table, _ in _dead_leases(workspace)]

@@ -35,11 +35,15 @@ from runnel.model.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class SourceSchema:
-    """What the compiler must know of a source. `kind` is `delta` or `trace`."""
+    """What the compiler must know of a source. `kind` is `delta` or `trace`.
+
+    `chars` are its columns of type CHAR(n): strings, but for comparisons.
+    """
 
     key: str
     kind: str
     columns: tuple[Column, ...]
+    chars: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

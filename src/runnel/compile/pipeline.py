@@ -15,6 +15,7 @@ from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, 
 from runnel.compile.differentiate.root_aggregate import change_root_aggregate
 from runnel.compile.differentiate.root_fixpoint import change_root_fixpoint, full_root_fixpoint
 from runnel.compile.differentiate.root_top_k import change_root_top, flagged
+from runnel.compile.differentiate.state import state_of
 from runnel.compile.differentiate.top_k import top
 from runnel.compile.guard import guard
 from runnel.compile.normalize.flatten_joins import flatten_joins
@@ -22,6 +23,7 @@ from runnel.compile.normalize.merge_projects import merge_projects
 from runnel.compile.normalize.prune_columns import prune_columns
 from runnel.compile.normalize.push_filters import push_filters
 from runnel.compile.normalize.share_parts import share_parts
+from runnel.compile.padded import refuse_padded
 from runnel.compile.parse import parse
 from runnel.compile.places import point
 from runnel.compile.program import Program, W, step_of
@@ -78,6 +80,12 @@ class CompiledQuery:
             if isinstance(node, Scan):
                 used[node.source].update(dict.fromkeys(node.names))
         return {key: tuple(names) for key, names in used.items()}
+
+    @property
+    def can_overflow(self) -> bool:
+        """Whether adding a change may overflow where the query itself does not."""
+        aggregates = (node for node in walk(self.tree) if isinstance(node, Aggregate))
+        return any(column.can_overflow for node in aggregates for column in state_of(node).columns)
 
     def full(self) -> str:
         """The text of the last step of `full_program`."""
@@ -138,6 +146,7 @@ def _compile(
 ) -> CompiledQuery:
     if not is_instant:
         refuse_time(parsed)
+    refuse_padded(parsed, frozenset().union(*(s.chars for s in sources)))
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
     syntax = expand_time_windows(expand_named_windows(syntax))

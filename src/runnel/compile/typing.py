@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from runnel.model.columns import Column
+from runnel.model.columns import Column, holds_type
 
 
 class Typer(Protocol):
@@ -24,7 +24,7 @@ def decimal_parts(type_: str) -> tuple[int, int] | None:
 
 def is_groupable(type_: str) -> bool:
     """Whether GROUP BY takes values of the type."""
-    return "variant" not in type_
+    return not holds_type(type_, "variant")
 
 
 def is_comparable(type_: str) -> bool:
@@ -34,9 +34,9 @@ def is_comparable(type_: str) -> bool:
 
 def is_orderable(type_: str) -> bool:
     """Whether ORDER BY takes values of the type."""
-    return "map<" not in type_ and "variant" not in type_
+    return is_comparable(type_)
 
 
 def has_floats(type_: str) -> bool:
     """Whether values of the type contain float or double, whose -0.0 grouping would normalise."""
-    return "float" in type_ or "double" in type_
+    return holds_type(type_, "float", "double")

@@ -14,9 +14,8 @@ from pyspark.sql.types import StringType, StructField
 
 from runnel.lake.evolution import schema_conflict
 from runnel.lake.log import Commit, DeltaLog, FileAction, HistoryLost, Snapshot
-from runnel.lake.reading import is_plain, read_version, scan_files, union_all
+from runnel.lake.reading import as_strings, is_plain, read_version, scan_files, union_all
 from runnel.model.frontier import Pin
-from runnel.model.names import quote
 
 CHANGE_TYPE = "_change_type"
 COMING = ("insert", "update_postimage")
@@ -72,7 +71,8 @@ class FileChange:
 
     @property
     def paths(self) -> list[str]:
-        return [a.path for _, a in self.weighted] + [a.path for a in self.cdc]
+        data = [a.path for _, a in self.weighted] + [a.path for a in self.cdc]
+        return data + [a.vector for _, a in self.weighted if a.vector]
 
 
 def inspect(log: DeltaLog, old: Pin, new_version: int, columns: Iterable[str]) -> ChangeInfo:
@@ -107,7 +107,7 @@ def read_changes(
         case Way.VERSIONS:
             new, old = read_version(spark, log, upto), read_version(spark, log, after)
             frames = [(new, "1L"), (old, "-1L")]
-    wanted = [quote(name) for name in columns]
+    wanted = as_strings(columns, log.snapshot(upto))
     return union_all([frame.selectExpr(*wanted, f"{count} AS {weight}") for frame, count in frames])
 
 
@@ -117,6 +117,7 @@ def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit
     paths = change.paths
     if way is Way.VERSIONS:
         paths = [file.path for version in (after, upto) for file in log.snapshot(version).files]
+        paths += _replaced_vectors(log.snapshot(after), commits)
     missing = next((path for path in paths if not os.path.exists(path)), None)
     if missing is not None:
         reason = f"a file that the change needs is gone: {os.path.basename(missing)}"
@@ -125,6 +126,15 @@ def _inspect_rows(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit
         return ChangeInfo(ChangeKind.NONE, after, upto, way=way)
     rows = _estimate_rows(log, after, change)
     return ChangeInfo(ChangeKind.ROWS, after, upto, rows, change.insert_only, way=way)
+
+
+def _replaced_vectors(old: Snapshot, commits: Sequence[Commit]) -> list[str]:
+    """The deletion vectors of a version that commits behind it have put others in the place of."""
+    first: dict[str, str | None] = {}
+    for action in (action for commit in commits for action in commit.removes):
+        first.setdefault(action.path, action.vector)
+    vectors = (first.get(file.path) for file in old.files)
+    return [vector for vector in vectors if vector]
 
 
 def way_of(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> Way:

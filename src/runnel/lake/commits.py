@@ -33,6 +33,8 @@ PROPERTIES = {
     "delta.enableChangeDataFeed": "false",
     "delta.dataSkippingNumIndexedCols": "3",
 }
+RUN = "run-"
+"""How the folder of each write begins."""
 _ATTEMPTS = 20
 _ENVELOPE = "runnel"
 
@@ -130,7 +132,7 @@ def newest_state(log: DeltaLog) -> TraceCommit | None:
 
 def write_run(frame: DataFrame, log: DeltaLog) -> Run:
     """Write a frame into a new folder inside the table; until committed it is invisible."""
-    folder = f"run-{uuid.uuid4().hex[:16]}"
+    folder = f"{RUN}{uuid.uuid4().hex[:16]}"
     run = Run(os.path.join(log.path, folder))
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     try:
@@ -148,8 +150,12 @@ class Run:
     folder: str
 
     def adds(self, data_change: bool) -> list[AddAction]:
+        """The entries of the files; a run without any row goes, since nothing will name it."""
         found = [_add_action(path, data_change) for path in self._paths()]
-        return [action for action in found if action is not None]
+        adds = [action for action in found if action is not None]
+        if not adds:
+            self.discard()
+        return adds
 
     def has_unique_keys(self) -> bool:
         """Whether no two rows have the same `__key`; the files must be sorted by it, in ranges."""
@@ -186,6 +192,7 @@ def commit(
         proposal = propose(state)
         if proposal is None:
             return False
+        _require_files(log, proposal.adds)
         if _try_commit(log, table, proposal, schema_json):
             return True
     raise Busy(f"{log.path} is being written by someone else", detail=f"{_ATTEMPTS} attempts")
@@ -215,6 +222,17 @@ def remove_action(log: DeltaLog, file: DataFile) -> RemoveAction:
     """The entry that takes a file out of the table; it stays on disk until a vacuum."""
     path = os.path.relpath(file.path, log.path)
     return RemoveAction(path, False, int(time.time() * 1000), file.size)
+
+
+def _require_files(log: DeltaLog, adds: Sequence[AddAction]) -> None:
+    """Whoever was cut off for long has lost its lease, and may have lost its files with it."""
+    for action in adds:
+        if log.is_local and not os.path.exists(os.path.join(log.path, action.path)):
+            raise Busy(
+                f"a file that was written for {log.path} is gone",
+                detail="someone else took the table over, and removed what was not committed",
+                hint="try again: nothing of this attempt was kept",
+            )
 
 
 def _try_commit(

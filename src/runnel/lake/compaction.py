@@ -58,8 +58,8 @@ def compact(task: Task, layout: Layout, netted: Callable[[], DataFrame]) -> Comp
         return _rewrite_by_delta(task, frame, last)
     run = write_run(frame, task.log)
     reach("trace.compact.written")
-    adds = run.adds(data_change=False)
     is_unique = bool(layout.key) and run.has_unique_keys()
+    adds = run.adds(data_change=False)
     if not rewrite(task.log, task.files, adds, lambda last: _state(task, last, is_unique)):
         run.discard()
         return task.left_alone()

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from runnel.errors import SourceError, SystemFault
+from runnel.lake.vectors import vector_file
 
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
 _NUM_RECORDS = re.compile(r'"numRecords":\s*(\d+)')
@@ -68,6 +69,8 @@ class FileAction:
     """Rows its deletion vector hides."""
     deleted_ms: int = 0
     """When it was removed, by which VACUUM counts."""
+    vector: str | None = None
+    """The file of its deletion vector, which VACUUM may take alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +265,7 @@ class DeltaLog:
             data_change=bool(action.get("dataChange", True)),
             deleted_rows=int((action.get("deletionVector") or {}).get("cardinality", 0)),
             deleted_ms=int(action.get("deletionTimestamp") or 0),
+            vector=vector_file(self.path, action.get("deletionVector")),
         )
 
     def _absolute(self, path: str) -> str:

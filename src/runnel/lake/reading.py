@@ -19,7 +19,7 @@ from runnel.model.names import quote
 _HARMLESS = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-_CHAR = re.compile(r"char\((\d+)\)")
+_CHAR = re.compile(r"char\(\d+\)")
 
 
 def read_version(spark: SparkSession, log: DeltaLog, version: int) -> DataFrame:
@@ -27,8 +27,7 @@ def read_version(spark: SparkSession, log: DeltaLog, version: int) -> DataFrame:
     snapshot = log.snapshot(version)
     if is_plain(snapshot):
         return scan_files(spark, snapshot, [file.path for file in snapshot.files])
-    reader = spark.read.format("delta").option("versionAsOf", version)
-    return _pad_char_columns(reader.load(log.path), schema_of(snapshot))
+    return spark.read.format("delta").option("versionAsOf", version).load(log.path)
 
 
 def is_plain(snapshot: Snapshot) -> bool:
@@ -55,16 +54,27 @@ def scan_files(
     extra: Iterable[StructField] = (),
 ) -> DataFrame:
     """Read files of a plain table with the table's schema (and extra columns they hold)."""
-    table = schema_of(snapshot)
-    schema = StructType([*_without_metadata(table), *extra])
-    if not files:
-        return _nothing(spark, schema)
-    return _pad_char_columns(spark.read.schema(schema).parquet(*files), table)
+    schema = StructType([*map(_as_read, schema_of(snapshot)), *extra])
+    return spark.read.schema(schema).parquet(*files) if files else _nothing(spark, schema)
 
 
 def columns_of(snapshot: Snapshot) -> tuple[Column, ...]:
     """The table's columns with Spark's simple type strings."""
     return tuple(Column(field.name, field.dataType.simpleString()) for field in schema_of(snapshot))
+
+
+def char_names(snapshot: Snapshot) -> frozenset[str]:
+    """The columns of type CHAR(n); fields that are, inside others, are like any string."""
+    fields = schema_of(snapshot)
+    return frozenset(f.name for f in fields if _CHAR.fullmatch(str(f.metadata.get(_CHAR_TYPE, ""))))
+
+
+def as_strings(columns: Iterable[str], snapshot: Snapshot) -> list[str]:
+    """The select list in which CHAR(n) columns are strings, compared as they are."""
+    chars = {name.lower() for name in char_names(snapshot)}
+    names = [(name.lower(), quote(name)) for name in columns]
+    # Alone it would still be known as what it was.
+    return [f"CAST({q} AS STRING) AS {q}" if name in chars else q for name, q in names]
 
 
 def schema_of(snapshot: Snapshot) -> StructType:
@@ -79,28 +89,20 @@ def union_all(frames: Sequence[DataFrame]) -> DataFrame:
 
 def _nothing(spark: SparkSession, schema: StructType) -> DataFrame:
     # createDataFrame([]) would start a Python worker; this the optimiser knows to be empty.
-    nulls = [sf.lit(None).cast(field.dataType).alias(field.name) for field in schema]
+    nulls = [
+        sf.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
+        for field in schema
+    ]
     return spark.range(1).where(sf.lit(False)).select(*nulls)
 
 
-def _without_metadata(schema: StructType) -> list[StructField]:
-    # A column's default in its metadata would fill in for NULL where a file lacks the column.
-    return [StructField(field.name, field.dataType, True) for field in schema]
+def _as_read(field: StructField) -> StructField:
+    # By this Spark pads what files hold of CHAR(n) columns, and what they are compared with. But a
+    # column's default in its metadata would fill in for NULL where a file lacks the column.
+    kept = {key: value for key, value in field.metadata.items() if key == _CHAR_TYPE}
+    return StructField(field.name, field.dataType, True, kept)
 
 
 def has_char(field: StructField) -> bool:
-    """Whether a column is CHAR(n), which files do not hold padded."""
+    """Whether a column is or holds CHAR(n), which files do not hold padded."""
     return _CHAR_TYPE in field.metadata
-
-
-def _pad_char_columns(frame: DataFrame, schema: StructType) -> DataFrame:
-    # Spark pads CHAR(n) when it reads a table by name; files hold what was written.
-    for field in schema:
-        match = _CHAR.fullmatch(str(field.metadata.get(_CHAR_TYPE, "")))
-        if match:
-            name, width = quote(field.name), match.group(1)
-            padded = sf.expr(
-                f"CASE WHEN length({name}) < {width} THEN rpad({name}, {width}) ELSE {name} END"
-            )
-            frame = frame.withColumn(field.name, padded)
-    return frame

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,10 @@ __all__ = [
     "QUERY_SETTINGS",
     "Session",
     "find_java",
+    "is_open",
     "open_session",
     "query_settings",
+    "release",
     "server_settings",
     "stop_session",
     "translate",
@@ -123,13 +125,14 @@ def open_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> Sess
 def worker_session(
     spark: SparkSession, settings: Mapping[str, str], adaptive: bool, pool: str | None = None
 ) -> SparkSession:
-    """A session of its own where Spark has them (not in Connect), with a query's settings.
+    """A session of its own with a query's settings; those of `spark` stay as they are.
 
     Its jobs go into `pool`: where Spark shares fairly, a long job of one leaves room for others.
     """
-    has_own = hasattr(spark, "newSession")
-    own = {_POOL: pool} if pool is not None and has_own else {}
-    worker = spark.newSession() if has_own else spark
+    # Connect can only copy a session; the views and functions that come along do no harm.
+    begin = spark.cloneSession if _is_remote(spark) else spark.newSession  # type: ignore[attr-defined]
+    worker: SparkSession = begin()
+    own = {_POOL: pool} if pool is not None else {}
     for name, value in {**WORKER_SETTINGS, **settings, **own}.items():
         worker.conf.set(name, value)
     worker.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
@@ -144,6 +147,31 @@ def stop_session(spark: SparkSession) -> None:
     with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore")
         spark.stop()
+
+
+def is_open(worker: SparkSession) -> bool:
+    """Whether a session can still be used: a Connect server forgets those that rest for long."""
+    if not _is_remote(worker):
+        return True
+    try:
+        worker.conf.get("spark.sql.adaptive.enabled")
+    except PySparkException:
+        return False
+    return True
+
+
+def release(workers: Iterable[SparkSession]) -> None:
+    """Give sessions back: a Connect server would keep each for an hour."""
+    # The first that fails ends it: a server that is gone lets every call wait for minutes.
+    with contextlib.suppress(Exception):
+        for worker in filter(_is_remote, workers):
+            # Not stop(), which needs an attribute that clones do not have.
+            worker.client.release_session()
+            worker.client.close()
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    return not hasattr(spark, "newSession")
 
 
 def query_settings(spark: SparkSession) -> dict[str, str]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
+from collections.abc import Iterable
 from datetime import timedelta
 
-from runnel.lake.log import DeltaLog
+from runnel.errors import SourceError
+from runnel.lake.commits import RUN
+from runnel.lake.log import DeltaLog, HistoryLost
 
 
 def vacuum(log: DeltaLog, retention: timedelta) -> int:
@@ -29,6 +33,39 @@ def vacuum(log: DeltaLog, retention: timedelta) -> int:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
     return deleted
+
+
+def run_folders(log: DeltaLog) -> set[str]:
+    """The folders that writes made inside a table, whether they were committed or not."""
+    try:
+        with os.scandir(log.path) as entries:
+            return {entry.path for entry in entries if entry.name.startswith(RUN)}
+    except FileNotFoundError:
+        return set()
+
+
+def unnamed(log: DeltaLog, folders: set[str]) -> set[str]:
+    """Those of some folders that no entry of the log names: their writes were never committed."""
+    if not os.path.isdir(os.path.join(log.path, "_delta_log")):
+        return folders
+    try:
+        version = log.latest_version()
+        live = log.snapshot(version).files
+    except SourceError:
+        # What cannot be read may name any of them.
+        return set()
+    left = folders - {os.path.dirname(file.path) for file in live}
+    # What is not live any more was removed, however long ago.
+    with contextlib.suppress(HistoryLost):
+        while left and version >= 0:
+            left -= {os.path.dirname(action.path) for action in log.commit(version).removes}
+            version -= 1
+    return left
+
+
+def remove_folders(folders: Iterable[str]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _needed(log: DeltaLog, cutoff: float) -> set[str]:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from runnel.lake.translate import NEGATIVE_TOTAL
-from runnel.model.columns import EPOCH, KEY, WEIGHT, Column, Layout
+from runnel.model.columns import EPOCH, KEY, WEIGHT, Column, Layout, holds_type
 from runnel.model.names import quote
 
 _SMALL = 20_000
@@ -112,7 +112,7 @@ def same_value(left: str, right: str) -> str:
 
 def is_groupable(stored: Sequence[Column]) -> bool:
     """Whether Spark can sum the weights of equal rows; VARIANT has no equality."""
-    return not any("variant" in column.type for column in stored)
+    return not any(holds_type(column.type, "variant") for column in stored)
 
 
 def copies_sql(total: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,13 @@ class Column:
 
     name: str
     type: str
+
+
+def holds_type(type_: str, *kinds: str) -> bool:
+    """Whether a type is one of these, or nests one; fields may be called like types."""
+    # A field's name is followed by a colon, a type by the end of what it stands in.
+    words = "|".join(kinds)
+    return re.search(rf"(?:^|[<,:])(?:{words})(?=[,> ]|$)", type_) is not None
 
 
 def hashable_names(columns: Iterable[Column]) -> tuple[str, ...]:

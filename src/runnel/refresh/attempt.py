@@ -19,7 +19,8 @@ from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.execute import Outcome, execute
-from runnel.refresh.plan import RefreshPlan, plan_refresh
+from runnel.refresh.overflow import is_on_the_way
+from runnel.refresh.plan import RefreshPlan, in_full, plan_refresh
 from runnel.refresh.recovery import current, recover
 from runnel.refresh.reinitialize import rebuild_definition
 from runnel.refresh.workspace import Workspace
@@ -164,7 +165,14 @@ def carry_out(
         plan = replace(plan, table=table)
     planned = perf_counter() - planning
     check()
-    outcome = execute(workspace, replace(plan, group=group))
+    try:
+        outcome = execute(workspace, replace(plan, group=group))
+    except Exception as error:
+        if not is_on_the_way(workspace, plan, error):
+            raise
+        plan = in_full(workspace, plan, "a sum overflowed while the change was added to it")
+        check()
+        outcome = execute(workspace, replace(plan, group=group))
     outcome.phases = {"planning": planned, **outcome.phases}
     return plan, outcome
 

@@ -12,9 +12,9 @@ from runnel.catalog import Source, StreamTable
 from runnel.compile.program import STATE, weight_of
 from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
-from runnel.lake.frames import DataFrame, F, SparkSession
+from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.interrupts import cancelling
-from runnel.lake.reading import columns_of, read_version
+from runnel.lake.reading import as_strings, columns_of, read_version
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.frontier import Pin
 from runnel.model.names import quote
@@ -102,7 +102,9 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
         frame = shown(frame, table.layout)
     else:
         frame = pinned_table(bound, source, pin)
-        frame = frame.withColumn(weight_of(frame.columns), F.lit(1).cast("bigint"))
+        snapshot = bound.workspace.log(source.location or "").snapshot(pin.version)
+        items = as_strings(frame.columns, snapshot)
+        frame = frame.selectExpr(*items, f"1L AS {weight_of(frame.columns)}")
     bound.view(f"new:{source.key}", frame)
 
 

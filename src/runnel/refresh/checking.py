@@ -15,7 +15,7 @@ from runnel.compile.variables import unknown_names
 from runnel.errors import InvalidQuery, NotDifferentiable, RunnelError
 from runnel.lake.frames import SparkSession
 from runnel.lake.typing import SparkTyper, output_schema, resolves_alone, system_functions
-from runnel.model.columns import Column
+from runnel.model.columns import Column, holds_type
 from runnel.model.functions import OwnFunction
 from runnel.model.names import quote
 from runnel.model.views import View
@@ -113,7 +113,7 @@ def refuse_variables(
 
 
 def _check_storable(column: Column) -> None:
-    if any(word in column.type for word in _UNSTORABLE):
+    if holds_type(column.type, *_UNSTORABLE):
         raise InvalidQuery(
             f"column {column.name} has type {column.type}, which cannot be stored and compared",
             hint="cast it, for example CAST(... AS STRING)",

@@ -21,7 +21,7 @@ from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound, UserError
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
-from runnel.lake.reading import columns_of
+from runnel.lake.reading import char_names, columns_of
 from runnel.lake.typing import SparkTyper, output_schema
 from runnel.model.columns import Column, Layout, hashable_names
 from runnel.model.names import TableName
@@ -217,8 +217,9 @@ def schema_of(workspace: Workspace, source: Source) -> SourceSchema:
             raise NotFound(f"stream table {source.name} does not exist")
         return SourceSchema(source.key, "trace", _in_sight(source, table.layout.columns))
     log = workspace.log(source.location or "")
-    columns = columns_of(log.snapshot(log.latest_version()))
-    return SourceSchema(source.key, "delta", _in_sight(source, columns))
+    snapshot = log.snapshot(log.latest_version())
+    columns = _in_sight(source, columns_of(snapshot))
+    return SourceSchema(source.key, "delta", columns, char_names(snapshot))
 
 
 def _in_sight(source: Source, columns: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runnel.catalog import StreamTable
 from runnel.lake.changes import ChangeKind
@@ -61,6 +61,15 @@ def plan_refresh(workspace: Workspace, table: StreamTable, frontier: Frontier) -
     modelled = _model(action, windows, totals, is_compared)
     predicted = {**prediction.to_json(), "model": modelled}
     return RefreshPlan(table, action, reason, frontier, windows, predicted, epoch)
+
+
+def in_full(workspace: Workspace, plan: RefreshPlan, reason: str) -> RefreshPlan:
+    """The same refresh by computing everything anew."""
+    full = RefreshAction.FULL
+    total = sum(total_rows(workspace, w.source, w.new) for w in plan.windows.values())
+    modelled = _model(full, plan.windows, total, is_read(workspace, plan.table))
+    predicted = {**plan.predicted, "model": modelled}
+    return replace(plan, action=full, reason=reason, predicted=predicted)
 
 
 def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshAction | None, str]:

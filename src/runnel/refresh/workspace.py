@@ -18,7 +18,7 @@ from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
 from runnel.lake.interrupts import cancel, cancelling
 from runnel.lake.log import DeltaLog
-from runnel.lake.session import worker_session
+from runnel.lake.session import is_open, release, worker_session
 from runnel.lake.trace import Trace
 from runnel.model.alerts import Alerts, NoAlerts
 from runnel.model.functions import OwnFunction
@@ -136,7 +136,7 @@ class Workspace:
         with self._lock:
             idle = self._idle.setdefault(key, [])
             session = idle.pop() if idle else None
-        if session is None:
+        if session is None or not is_open(session):
             pool = f"runnel-{next(self._pools)}"
             session = worker_session(self.spark, settings, adaptive, pool)
             register(session, self.functions.values())
@@ -189,5 +189,7 @@ class Workspace:
 
     def forget_sessions(self) -> None:
         with self._lock:
+            idle = [session for sessions in self._idle.values() for session in sessions]
             self._frames.clear()
             self._idle.clear()
+        release(idle)

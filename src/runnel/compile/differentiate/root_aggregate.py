@@ -11,7 +11,15 @@ from runnel.algebra.nodes import Aggregate
 from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.aggregate import group_state, signed_rows
 from runnel.compile.differentiate.emitter import Emitter, Reading, listed
-from runnel.compile.differentiate.state import Kind, State, StateColumn, additive_sql, value_sql
+from runnel.compile.differentiate.state import (
+    OVERFLOW,
+    Kind,
+    State,
+    StateColumn,
+    additive_sql,
+    is_wide,
+    value_sql,
+)
 from runnel.compile.program import STATE, Keep, W, hint, step_of
 from runnel.model.columns import EPOCH, WEIGHT, Column
 
@@ -154,10 +162,28 @@ def _additive_ends(column: StateColumn) -> tuple[str, str]:
     signed = f"CASE WHEN {W} > 0 THEN {name} ELSE -{name} END"
     before = f"SUM(CASE WHEN side = 0 THEN {signed} END)"
     after = f"SUM(CASE WHEN side < 2 THEN {signed} END)"
+    if column.kind is Kind.SUM and is_wide(column):
+        return _wide_ends(column, before, after)
     return (
         f"CAST(COALESCE({before}, 0) AS {type_})",
         f"CAST(COALESCE({after}, 0) AS {type_})",
     )
+
+
+def _wide_ends(column: StateColumn, before: str, after: str) -> tuple[str, str]:
+    """A stored NULL is a sum that did not fit: what comes of it cannot be told from a change."""
+    name, type_ = column.column.name, column.column.type
+    is_lost = f"SUM(CASE WHEN side = 0 AND {name} IS NULL THEN {W} ELSE 0 END) > 0"
+    stop = f"RAISE_ERROR('{OVERFLOW}')"
+
+    def end(total: str, rows: str, lost: str) -> str:
+        # Without ANSI mode a total that does not fit is NULL, and so is one of nothing.
+        missing = f"CASE WHEN COUNT(CASE WHEN {rows} THEN {name} END) > 0 THEN {stop} ELSE 0 END"
+        known = f"CAST(COALESCE({total}, {missing}) AS {type_})"
+        return f"CASE WHEN {is_lost} THEN {lost} ELSE {known} END"
+
+    touched = f"CASE WHEN MAX(side) > 0 THEN {stop} END"
+    return end(before, "side = 0", "NULL"), end(after, "side < 2", touched)
 
 
 def _value_ends(column: StateColumn) -> tuple[str, str]:

@@ -57,6 +57,12 @@ class StateColumn:
     def is_additive(self) -> bool:
         return self.kind in (Kind.ROWS, Kind.COUNT, Kind.SUM)
 
+    @property
+    def can_overflow(self) -> bool:
+        """Whether the change of a sum, or its stored rows added up, may not fit where it fits."""
+        is_long = self.argument is not None and self.argument.type == self.column.type == "bigint"
+        return self.kind is Kind.SUM and (is_long or is_wide(self))
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -194,14 +200,21 @@ def additive_sql(column: StateColumn, weight: str | None) -> str:
             return f"COALESCE(SUM(CASE WHEN {argument} IS NOT NULL THEN {weight} END), 0)"
         case _:
             total, type_ = f"SUM({_weighted(column, weight)})", column.column.type
-            if not _is_wide(column):
+            if not is_wide(column):
                 return f"CAST(COALESCE({total}, 0) AS {type_})"
             # Without ANSI mode a sum that does not fit is NULL, and must not pass for nothing.
+            if weight is None:
+                none = f"CAST(0 AS {type_})"
+                return (
+                    f"CASE WHEN COUNT({argument}) > 0 THEN CAST({total} AS {type_}) ELSE {none} END"
+                )
+            # With weights it may fit in the end.
             lost = f"CASE WHEN COUNT({argument}) > 0 THEN RAISE_ERROR('{OVERFLOW}') ELSE 0 END"
             return f"CAST(COALESCE({total}, {lost}) AS {type_})"
 
 
-def _is_wide(column: StateColumn) -> bool:
+def is_wide(column: StateColumn) -> bool:
+    """Whether it is a sum of so many digits that it may not fit any decimal."""
     parts = decimal_parts(column.argument.type) if column.argument else None
     return parts is not None and parts[0] > _MAX_SUM_PRECISION
 
@@ -219,7 +232,7 @@ def _weighted(column: StateColumn, weight: str | None) -> str:
     if not type_.startswith("decimal"):
         return f"{name} * {weight}"
     product = f"{name} * CAST({weight} AS DECIMAL(10,0))"
-    if not _is_wide(column):
+    if not is_wide(column):
         return product
     return f"COALESCE({product}, CASE WHEN {name} IS NOT NULL THEN RAISE_ERROR('{OVERFLOW}') END)"
 
