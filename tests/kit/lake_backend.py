@@ -160,4 +160,7 @@ def arrow_type(spark_type: str) -> pa.DataType:
         return pa.decimal128(int(precision), int(scale))
     if spark_type.startswith("array<"):
         return pa.list_(arrow_type(spark_type[len("array<") : -1]))
+    if spark_type.startswith("map<"):
+        key, value = spark_type[len("map<") : -1].split(",", 1)
+        return pa.map_(arrow_type(key), arrow_type(value))
     return _PLAIN[spark_type]
