@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from time import perf_counter
 
 import pytest
 
+from kit.connect_server import own_spark_environment
 from runnel.cli.shop import ROUNDS, STREAM_TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -25,7 +25,7 @@ def test_it_takes_less_than_it_may_and_shows_all_it_should(tmp_path: Path) -> No
     start = perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", command, "demo"], cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "COLUMNS": "100"}, timeout=3 * _SECONDS, check=False,
+        env=own_spark_environment(COLUMNS="100"), timeout=3 * _SECONDS, check=False,
     )  # fmt: skip
     seconds = perf_counter() - start
     assert done.returncode == 0, done.stdout + done.stderr

@@ -76,6 +76,12 @@ class ConnectServer:
         raise RuntimeError("the Connect server did not start")
 
 
+def own_spark_environment(**more: str) -> dict[str, str]:
+    """For a process that starts a Spark of its own, whatever PySpark has noted in this one's."""
+    foreign = ("RUNNEL_", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+    return {k: v for k, v in os.environ.items() if not k.startswith(foreign)} | more
+
+
 def _free_port() -> int:
     with closing(socket.socket()) as probe:
         probe.bind(("localhost", 0))
