@@ -50,6 +50,10 @@ class _Run(ProgramRun):
     def _few(self) -> int:
         return 10_000 if len(self.program.steps) % 3 else -1
 
+    @property
+    def _row_bytes(self) -> int:
+        return 8
+
 
 class SparkQuery:
     """See `kit.check.Query`."""
