@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from runnel.catalog import Owner, StreamTable, Verification, Writer, writer
+from runnel.catalog import Owner, StreamTable, Verification, Writer, recorder
 from runnel.errors import NotFound
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction
@@ -60,7 +60,7 @@ def test_history_is_newest_first_and_limited(catalog: Writer, table: StreamTable
 def test_history_is_pruned_by_table(
     catalog: Writer, table: StreamTable, make_table: Make, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(writer, "HISTORY_LIMIT", 3)
+    monkeypatch.setattr(recorder, "HISTORY_LIMIT", 3)
     other = make_table("other")
     catalog.add_table(other)
     kept = catalog.start_attempt(other.id, OWNER)
@@ -130,7 +130,7 @@ def test_history_goes_with_its_table(catalog: Writer, table: StreamTable, fronti
 def test_last_verification(
     catalog: Writer, table: StreamTable, frontier: Frontier, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(writer, "VERIFICATION_LIMIT", 2)
+    monkeypatch.setattr(recorder, "VERIFICATION_LIMIT", 2)
     assert catalog.last_verification(table.id) is None
     for i in range(4):
         result = Verification(

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 
 from runnel.catalog.engine import writing
 from runnel.catalog.lease import Lease, lost
+from runnel.catalog.recorder import finish
 from runnel.catalog.records import FORGIVEN, AttemptFields, StreamTable
 from runnel.catalog.rows import frontier_to_json
 from runnel.catalog.schema import leases, stream_tables
-from runnel.catalog.writer import Writer, finish
+from runnel.catalog.writer import Writer
 from runnel.errors import Busy
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, TableState

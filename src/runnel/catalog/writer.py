@@ -1,57 +1,38 @@
-"""Changes of the catalog: definitions, progress, history. Each call is one transaction."""
+"""Changes of what is defined: tables, sources, base tables. Each call is one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from runnel.catalog.alerts import end_alerts_of, prune_alerts, record_alert
+from runnel.catalog.alerts import end_alerts_of
 from runnel.catalog.definitions import Definitions
 from runnel.catalog.engine import writing
-from runnel.catalog.migrate import REVISION_KEY
-from runnel.catalog.owner import Owner, is_alive
-from runnel.catalog.reader import Reader, dependents_of
-from runnel.catalog.reader import progress_in as _progress
+from runnel.catalog.reader import dependents_of
+from runnel.catalog.recorder import Recorder, gone
 from runnel.catalog.records import (
-    FORGIVEN,
-    AttemptFields,
     BaseTable,
-    QuietMove,
     Source,
     StreamTable,
     TableFields,
-    Verification,
 )
 from runnel.catalog.rows import (
     base_table_to_row,
-    frontier_to_json,
     schedule_to_row,
     source_to_row,
     table_to_row,
-    verification_to_row,
 )
 from runnel.catalog.schema import (
     base_tables,
     dependencies,
-    meta,
-    refresh_history,
     stream_tables,
-    verifications,
 )
 from runnel.errors import AlreadyExists, InUse, NotFound
-from runnel.model.alerts import Alert
-from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
-from runnel.model.refresh import Outcome, RefreshAction
-
-HISTORY_LIMIT = 1000
-VERIFICATION_LIMIT = 100
-
 
 # Notes about running, which no other process has to hear of.
 _NOT_DEFINITION = frozenset(
@@ -70,7 +51,7 @@ _NOT_DEFINITION = frozenset(
 _OF_QUERY = ("query", "layout", "not_differential", "resolution", "options", "reinitialize")
 
 
-class Writer(Reader):
+class Writer(Recorder):
     """Reads and changes the catalog; safe to share between threads.
 
     `definitions` are copied to files after each change, when there is a place for them.
@@ -168,207 +149,6 @@ class Writer(Reader):
                 # Before the commit: a file that stays behind would be taken for a lost table.
                 self.definitions.remove(ids)
 
-    def record_progress(
-        self,
-        table_id: str,
-        frontier: Frontier,
-        epoch: int,
-        since: int,
-        trace_version: int,
-        *,
-        incarnation: str | None = None,
-        is_noticed: bool = False,
-        known_epoch: int | None = None,
-    ) -> bool:
-        """Note how far a table has come; not when it has become another incarnation since.
-
-        `is_noticed`: other processes renew what they derived from it. `known_epoch`: only if that
-        is still its epoch.
-        """
-        row = {
-            "frontier": frontier_to_json(frontier),
-            "epoch": epoch,
-            "since": since,
-            "trace_version": trace_version,
-        }
-        condition = stream_tables.c.id == table_id
-        if incarnation is not None:
-            condition &= stream_tables.c.incarnation == incarnation
-        if known_epoch is not None:
-            condition &= stream_tables.c.epoch == known_epoch
-        return self._update_where(condition, row, is_noticed)
-
-    def record_tidied(
-        self, table: StreamTable, since: int, trace_version: int, *, is_noticed: bool = False
-    ) -> bool:
-        """Note another storage of the same contents; not when the table has moved on since.
-
-        How far it has come is left alone: without news that is moved without the lease.
-        """
-        c = stream_tables.c
-        same = sa.and_(c.id == table.id, c.incarnation == table.incarnation, c.epoch == table.epoch)
-        row = {"since": since, "trace_version": trace_version}
-        return self._update_where(same, row, is_noticed)
-
-    def _update_where(
-        self, condition: sa.ColumnElement[bool], row: dict[str, Any], is_noticed: bool
-    ) -> bool:
-        change = stream_tables.update().where(condition).values(row)
-        with self.changing() if is_noticed else writing(self.engine) as connection:
-            return connection.execute(change).rowcount == 1
-
-    def record_no_data(
-        self,
-        table: StreamTable,
-        frontier: Frontier,
-        owner: Owner | str,
-        seconds: float,
-        reason: str,
-    ) -> bool:
-        """Note that nothing changed, in one transaction; False when the table moved meanwhile."""
-        return self.record_all_no_data([(table, frontier)], owner, seconds, reason)
-
-    def record_all_no_data(
-        self,
-        moves: Sequence[tuple[StreamTable, Frontier]],
-        owner: Owner | str,
-        seconds: float,
-        reason: str,
-    ) -> bool:
-        """Like `record_no_data`, for several tables together or for none of them."""
-        c = stream_tables.c
-        with writing(self.engine) as connection:
-            for table, _ in moves:
-                current = sa.select(c.incarnation, c.epoch, c.frontier).where(c.id == table.id)
-                found = connection.execute(current.with_for_update()).first()
-                known = (table.incarnation, table.epoch, frontier_to_json(table.frontier))
-                if found is None or tuple(found) != known:
-                    return False
-            for table, frontier in moves:
-                values = {"frontier": frontier_to_json(frontier), **FORGIVEN}
-                connection.execute(stream_tables.update().where(c.id == table.id).values(values))
-                row = _no_data_row(table, frontier, owner, seconds / len(moves), reason)
-                connection.execute(refresh_history.insert(), row)
-                _prune(connection, refresh_history, table.id, HISTORY_LIMIT)
-            return True
-
-    def record_quiet(self, moves: Sequence[QuietMove], owner: Owner | str) -> set[str]:
-        """Note of many tables at once that nothing changed; the ids of those that had not moved.
-
-        The entry of a table that has been quiet for a while is prolonged, so that idle tables do
-        not drive the work out of the history. Errors are forgotten: what failed is readable again.
-        """
-        now = datetime.now(UTC)
-        with writing(self.engine) as connection:
-            stored = {p.id: p for p in _progress(connection)}
-            still = [m for m in moves if (p := stored.get(m.table_id)) and m.stands_at(p)]
-            _each(connection, _MOVE, [m.row for m in still])
-            _forgive(connection, [m.table_id for m in still if stored[m.table_id].is_failing])
-            _each(connection, _PROLONG, [m.prolonged(now) for m in still if m.attempt])
-            new = [m for m in still if not m.attempt]
-            _each(connection, refresh_history.insert(), [m.begun(now, str(owner)) for m in new])
-            return {m.table_id for m in still}
-
-    def quiet_attempts(self, table_ids: Sequence[str]) -> dict[str, int]:
-        """The newest attempt of each table, where it is one that found nothing to do."""
-        c = refresh_history.c
-        newest = sa.select(sa.func.max(c.id)).where(c.table_id.in_(table_ids)).group_by(c.table_id)
-        query = sa.select(c.table_id, c.id).where(c.id.in_(newest))
-        query = query.where(c.action == RefreshAction.NO_DATA.value)
-        return {row["table_id"]: row["id"] for row in self._rows(query)}
-
-    def record_skip(
-        self, table_id: str, owner: Owner | str, reason: str, *, once: bool = False
-    ) -> None:
-        """Note a refresh that was left out; `once`: not again right after the same."""
-        now = datetime.now(UTC)
-        row = {
-            "table_id": table_id, "owner": str(owner), "started_at": now, "finished_at": now,
-            "outcome": Outcome.OK.value, "action": RefreshAction.SKIP.value, "reason": reason,
-            "seconds": 0.0, "phases": {}, "predicted": {},
-        }  # fmt: skip
-        try:
-            with writing(self.engine) as connection:
-                if once and _last_told(connection, table_id) == (row["action"], reason):
-                    return
-                connection.execute(refresh_history.insert(), row)
-                _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
-        except IntegrityError as error:
-            raise _gone(table_id) from error
-
-    def start_attempt(
-        self,
-        table_id: str,
-        owner: Owner | str,
-        *,
-        started_at: datetime | None = None,
-        predicted: dict[str, float] | None = None,
-    ) -> int:
-        """Open an attempt and give its number."""
-        row = {
-            "table_id": table_id,
-            "owner": str(owner),
-            "started_at": started_at or datetime.now(UTC),
-            "outcome": Outcome.RUNNING.value,
-            "phases": {},
-            "predicted": predicted or {},
-        }
-        try:
-            with writing(self.engine) as connection:
-                insert = refresh_history.insert().returning(refresh_history.c.id)
-                attempt = int(connection.execute(insert, row).scalar_one())
-                _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
-                return attempt
-        except IntegrityError as error:
-            raise _gone(table_id) from error
-
-    def finish_attempt(
-        self,
-        attempt_id: int,
-        outcome: Outcome,
-        *,
-        finished_at: datetime | None = None,
-        **fields: Unpack[AttemptFields],
-    ) -> None:
-        with writing(self.engine) as connection:
-            finish(connection, attempt_id, outcome, finished_at, fields)
-
-    def close_interrupted(self, is_alive: Callable[[Owner], bool] = is_alive) -> tuple[int, ...]:
-        """Close the attempts whose owner died while they ran."""
-        query = sa.select(refresh_history.c.id, refresh_history.c.owner).where(
-            refresh_history.c.outcome == Outcome.RUNNING.value
-        )
-        dead = [row["id"] for row in self._rows(query) if not is_alive(Owner.parse(row["owner"]))]
-        if not dead:
-            return ()
-        with writing(self.engine) as connection:
-            connection.execute(
-                refresh_history.update()
-                .where(refresh_history.c.id.in_(dead))
-                .where(refresh_history.c.outcome == Outcome.RUNNING.value)
-                .values(
-                    outcome=Outcome.INTERRUPTED.value,
-                    finished_at=datetime.now(UTC),
-                    error="the process ended during the refresh",
-                )
-            )
-        return tuple(dead)
-
-    def record_verification(self, result: Verification) -> None:
-        try:
-            with writing(self.engine) as connection:
-                connection.execute(verifications.insert(), verification_to_row(result))
-                _prune(connection, verifications, result.table_id, VERIFICATION_LIMIT)
-        except IntegrityError as error:
-            raise _gone(result.table_id) from error
-
-    def record_alert(self, alert: Alert) -> Alert | None:
-        """Store an alert; None when it tells nothing new."""
-        return record_alert(self.engine, alert)
-
-    def prune_alerts(self, before: datetime) -> int:
-        return prune_alerts(self.engine, before)
-
     def register_base_table(self, name: TableName, location: str) -> None:
         """Know an external Delta table by a name; a second time moves the name."""
         row = base_table_to_row(BaseTable(name, location))
@@ -400,74 +180,6 @@ class Writer(Reader):
         if self.definitions is not None and (table := self.get(table_id)) is not None:
             self.definitions.save(table)
 
-    @contextmanager
-    def changing(self) -> Iterator[sa.Connection]:
-        """A durable transaction that others notice.
-
-        Counting first also locks the counter's row, so that on PostgreSQL, too, such transactions
-        come one after the other and may check before they write.
-        """
-        with writing(self.engine, durable=True) as connection:
-            connection.execute(
-                meta.update().where(meta.c.key == REVISION_KEY).values(value=meta.c.value + 1)
-            )
-            yield connection
-
-
-def _no_data_row(
-    table: StreamTable, frontier: Frontier, owner: Owner | str, seconds: float, reason: str
-) -> dict[str, Any]:
-    now = datetime.now(UTC)
-    return {
-        "table_id": table.id, "owner": str(owner), "started_at": now, "finished_at": now,
-        "outcome": Outcome.OK.value, "action": RefreshAction.NO_DATA.value, "reason": reason,
-        "rows_inserted": 0, "rows_deleted": 0, "change_rows": 0, "seconds": seconds,
-        "phases": {}, "predicted": {}, "frontier": frontier.to_json(), "epoch": table.epoch,
-        "data_timestamp": frontier.data_timestamp,
-    }  # fmt: skip
-
-
-def finish(
-    connection: sa.Connection,
-    attempt_id: int,
-    outcome: Outcome,
-    finished_at: datetime | None,
-    fields: AttemptFields,
-) -> None:
-    """Close an attempt inside a transaction."""
-    row: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    if (frontier := fields.get("frontier")) is not None:
-        row["frontier"] = frontier.to_json()
-        row.setdefault("data_timestamp", frontier.data_timestamp)
-    row |= {"outcome": outcome.value, "finished_at": finished_at or datetime.now(UTC)}
-    change = refresh_history.update().where(refresh_history.c.id == attempt_id)
-    connection.execute(change.values(row))
-
-
-_MOVE = (
-    stream_tables.update()
-    .where(stream_tables.c.id == sa.bindparam("of_table"))
-    .values(frontier=sa.bindparam("to_frontier"), wait_seconds=sa.bindparam("to_wait"))
-)
-_PROLONG = (
-    refresh_history.update()
-    .where(refresh_history.c.id == sa.bindparam("of_attempt"))
-    .values(
-        {name: sa.bindparam(f"new_{name}") for name in ("finished_at", "data_timestamp", "phases")}
-    )
-)
-
-
-def _forgive(connection: sa.Connection, table_ids: list[str]) -> None:
-    if table_ids:
-        change = stream_tables.update().where(stream_tables.c.id.in_(table_ids))
-        connection.execute(change.values(FORGIVEN))
-
-
-def _each(connection: sa.Connection, statement: Any, rows: list[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(statement, rows)
-
 
 def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
     row = {name: getattr(value, "value", value) for name, value in fields.items()}
@@ -483,7 +195,7 @@ def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
 def _update(connection: sa.Connection, table_id: str, row: dict[str, Any]) -> None:
     change = stream_tables.update().where(stream_tables.c.id == table_id).values(row)
     if connection.execute(change).rowcount == 0:
-        raise _gone(table_id)
+        raise gone(table_id)
 
 
 def _put(connection: sa.Connection, table: StreamTable, *, is_new: bool) -> None:
@@ -521,33 +233,8 @@ def _readers_outside(connection: sa.Connection, ids: list[str]) -> list[str]:
     return [str(TableName(schema, name)) for schema, name in connection.execute(query)]
 
 
-def _last_told(connection: sa.Connection, table_id: str) -> tuple[str | None, str | None]:
-    """The action of a table's newest attempt, and its reason."""
-    c = refresh_history.c
-    query = sa.select(c.action, c.reason).where(c.table_id == table_id)
-    found = connection.execute(query.order_by(c.id.desc()).limit(1)).first()
-    return (None, None) if found is None else (found.action, found.reason)
-
-
-def _prune(connection: sa.Connection, table: sa.Table, table_id: str, keep: int) -> None:
-    """Delete all but the newest `keep` rows of one stream table."""
-    of_table = table.c.table_id == table_id
-    newest_to_go = (
-        sa.select(table.c.id).where(of_table).order_by(table.c.id.desc()).limit(1).offset(keep)
-    )
-    connection.execute(
-        table.delete().where(of_table).where(table.c.id <= newest_to_go.scalar_subquery())
-    )
-
-
 def _name_taken(name: TableName) -> AlreadyExists:
     return AlreadyExists(
         f"stream table {name} already exists",
         hint="choose another name, or use IF NOT EXISTS or OR REPLACE",
-    )
-
-
-def _gone(table_id: str) -> NotFound:
-    return NotFound(
-        f"stream table {table_id} is no longer in the catalog", detail="another process dropped it"
     )

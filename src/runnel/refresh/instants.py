@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from runnel.catalog import Attempt, StreamTable, Writer
-from runnel.catalog.writer import HISTORY_LIMIT
+from runnel.catalog.recorder import HISTORY_LIMIT
 from runnel.errors import UserError
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import Outcome, RefreshAction
