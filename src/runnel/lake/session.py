@@ -26,6 +26,7 @@ __all__ = [
     "Session",
     "find_java",
     "is_open",
+    "is_remote",
     "open_session",
     "query_settings",
     "release",
@@ -130,7 +131,7 @@ def worker_session(
     Its jobs go into `pool`: where Spark shares fairly, a long job of one leaves room for others.
     """
     # Connect can only copy a session; the views and functions that come along do no harm.
-    begin = spark.cloneSession if _is_remote(spark) else spark.newSession  # type: ignore[attr-defined]
+    begin = spark.cloneSession if is_remote(spark) else spark.newSession  # type: ignore[attr-defined]
     worker: SparkSession = begin()
     own = {_POOL: pool} if pool is not None else {}
     for name, value in {**WORKER_SETTINGS, **settings, **own}.items():
@@ -151,7 +152,7 @@ def stop_session(spark: SparkSession) -> None:
 
 def is_open(worker: SparkSession) -> bool:
     """Whether a session can still be used: a Connect server forgets those that rest for long."""
-    if not _is_remote(worker):
+    if not is_remote(worker):
         return True
     try:
         worker.conf.get("spark.sql.adaptive.enabled")
@@ -164,13 +165,14 @@ def release(workers: Iterable[SparkSession]) -> None:
     """Give sessions back: a Connect server would keep each for an hour."""
     # The first that fails ends it: a server that is gone lets every call wait for minutes.
     with contextlib.suppress(Exception):
-        for worker in filter(_is_remote, workers):
+        for worker in filter(is_remote, workers):
             # Not stop(), which needs an attribute that clones do not have.
             worker.client.release_session()
             worker.client.close()
 
 
-def _is_remote(spark: SparkSession) -> bool:
+def is_remote(spark: SparkSession) -> bool:
+    """Whether a session speaks Spark Connect."""
     return not hasattr(spark, "newSession")
 
 

@@ -14,6 +14,8 @@ from runnel.compile.program import ALL, NEW, TOKEN, Keep, Program, Step, W
 from runnel.errors import NotConverged, QueryFailed
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.local import is_portable, to_frame, to_table
+from runnel.lake.local_rows import fetched
+from runnel.lake.session import is_remote
 from runnel.refresh.bind import Binding, RoundLimit
 
 _FEW = 20_000
@@ -139,7 +141,9 @@ def _round(frame: DataFrame, try_few: bool) -> tuple[Any, int]:
     if try_few and (table := to_table(frame, _FEW)) is not None:
         weights, new = table.column(W).to_pylist(), table.column(NEW).to_pylist()
         return table, sum(max(w, 1) for w, is_new in zip(weights, new, strict=True) if is_new)
-    frame = frame.localCheckpoint()
+    # Connect gives a checkpoint to whatever session is active, which is not this one. Keeping the
+    # frame would not do: its text is read again, and names of views mean the next round's rows.
+    frame = fetched(frame)[0] if is_remote(frame.sparkSession) else frame.localCheckpoint()
     times = F.sum(F.greatest(F.col(W), F.lit(1)))
     row = frame.where(NEW).agg(F.coalesce(times, F.lit(0))).first()
     assert row is not None
