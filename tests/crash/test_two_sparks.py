@@ -7,12 +7,12 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
 
 from kit.connect_server import own_spark_environment
+from runnel.model.closing import Closing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -34,7 +34,7 @@ with runnel.connect(sys.argv[1], spark_conf=conf) as lake:
 """
 
 
-class _Neighbour:
+class _Neighbour(Closing):
     """A process that runs one statement after the other."""
 
     def __init__(self, folder: Path) -> None:
@@ -43,15 +43,7 @@ class _Neighbour:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def __enter__(self) -> _Neighbour:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         try:
             self._process.communicate(timeout=60)
         finally:

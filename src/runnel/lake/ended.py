@@ -21,7 +21,7 @@ def end_of(spark: SparkSession) -> SparkEnded | None:
     A Connect server that is away may come back. When another one answers in its place, the session
     is lost: the client has noticed that by itself, and is asked without a call.
     """
-    if not hasattr(spark, "newSession"):
+    if is_remote(spark):
         return _session_lost() if getattr(spark, "is_stopped", False) else None
     try:
         _ = spark.sparkContext.defaultParallelism
@@ -29,6 +29,11 @@ def end_of(spark: SparkSession) -> SparkEnded | None:
         if is_cut_off(error) or _is_stopped(error):
             return SparkEnded("the Spark process has ended", hint=HINT)
     return None
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether a session speaks Spark Connect."""
+    return not hasattr(spark, "newSession")
 
 
 def is_cut_off(error: Exception) -> bool:

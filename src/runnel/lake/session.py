@@ -16,7 +16,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from runnel.errors import SparkEnded, SystemFault
-from runnel.lake.ended import HINT, end_of, is_cut_off
+from runnel.lake.ended import HINT, end_of, is_cut_off, is_remote
 from runnel.lake.interrupts import same_handler
 from runnel.lake.java import find_java
 from runnel.lake.translate import translate
@@ -169,11 +169,6 @@ def release(workers: Iterable[SparkSession]) -> None:
             # Not stop(), which needs an attribute that clones do not have.
             worker.client.release_session()
             worker.client.close()
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Whether a session speaks Spark Connect."""
-    return not hasattr(spark, "newSession")
 
 
 def query_settings(spark: SparkSession) -> dict[str, str]:
