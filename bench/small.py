@@ -16,6 +16,8 @@ from runnel.refresh.compaction import MANY_FILES
 WARM_UP = 15
 ROUNDS = 11
 EPOCHS = 100
+# Of 40,000 rows two are updated and one is deleted, others in every epoch.
+_CHANGED = ((0, 20_000), (1, 40_000))
 
 
 def no_data(lake: Lake, name: str) -> float:
@@ -77,21 +79,24 @@ def _epochs(lake: Lake, folder: Path, rows: int, *, is_state: bool) -> dict[str,
 
 
 def _fill(spark: Any, trace: Trace, rows: int) -> None:
-    """A compacted base, and epochs that replace some of its rows each."""
+    """A compacted base, and epochs that each change 0.01% of it: half of that are updates."""
 
-    def some(condition: str, epoch: int, weight: int) -> Any:
-        return spark.range(rows).where(condition).selectExpr(
+    def made(ids: Any, epoch: int, weight: int) -> Any:
+        return ids.selectExpr(
             "id AS c0", f"id * 7 + {epoch} AS c1", "concat('row ', id % 1000) AS c2",
             f"CAST({weight} AS BIGINT) AS {WEIGHT}",
         )  # fmt: skip
 
-    trace.append(spark, some("TRUE", 1, 1), 1, {})
-    trace.append(spark, some("FALSE", 2, 1), 2, {})
+    base = spark.range(rows)
+    trace.append(spark, made(base, 1, 1), 1, {})
+    trace.append(spark, made(base.where("FALSE"), 2, 1), 2, {})
     trace.compact(spark, 2)
+    few = rows // 40_000
     for epoch in range(3, 3 + EPOCHS):
-        mine = f"id % {EPOCHS * 50} = {epoch * 7}"
-        frame = some(mine, 1, -1).union(some(mine, epoch, 1))
-        trace.append(spark, frame, epoch, {}, rows_hint=rows // 1000)
+        updated, deleted = (base.where(f"id % {n} = {epoch * 7 + k}") for k, n in _CHANGED)
+        inserted = spark.range(rows + epoch * few, rows + (epoch + 1) * few)
+        frame = made(updated.union(deleted), 1, -1).union(made(updated.union(inserted), epoch, 1))
+        trace.append(spark, frame, epoch, {}, rows_hint=4 * few)
         if trace.small_files(epoch) >= MANY_FILES:
             trace.merge(spark)
 

@@ -89,6 +89,8 @@ _FORGET = {
 WORKER_SETTINGS = {
     # A list of more than 32 files would be looked up by a Spark job of its own.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    # Without it every row that passes through a UNION ALL is made an object of its own.
+    "spark.sql.codegen.wholeStage.union.enabled": "true",
 }
 
 

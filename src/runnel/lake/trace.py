@@ -176,7 +176,8 @@ class Trace:
         """
         last = self._last() if version is None else state_at(self.log, version)
         assert last is not None
-        return readout.sql(self.path, self.layout, self._unique_upto(last), version)
+        rows = _rows(self._files(None, last.epoch, last.version)[1])
+        return readout.sql(self.path, self.layout, rows, self._unique_upto(last), version)
 
     def compact(
         self, spark: SparkSession, since: int, metadata: Mapping[str, Any] | None = None
@@ -227,7 +228,7 @@ class Trace:
         new = [file for file in files if _overlaps(file, since, upto)]
         base = self._within(spark, snapshot, old, None, since)
         later = self._within(spark, snapshot, new, since, upto)
-        return weights.overlay(base, later, self.layout.stored, self.layout.key, _rows(new))
+        return weights.overlay(base, later, self.layout.stored, _rows(new) // 2)
 
     def _newest(
         self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile], upto: int

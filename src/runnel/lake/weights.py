@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -62,25 +63,18 @@ def net(
     return clean.union(_summed(frame.join(keys, KEY, "left_semi"), names))
 
 
-def overlay(
-    base: DataFrame, later: DataFrame, stored: Sequence[Column], key: Sequence[str], rows: int
-) -> DataFrame:
+def overlay(base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: int) -> DataFrame:
     """Like `net`, for a base in which no row is twice: what came later takes away or adds.
 
-    The base is read once. A row that is taken away must be there, so its key is enough to find it.
-    `rows` estimates those of `later`.
+    The base is read once, and all its rows have different `__key`s: a row that is taken away must
+    be there, so the key alone finds it. `rows` estimates those of `later`.
     """
     names = [KEY, *(column.name for column in stored)]
     # The join asks for this on one side only, and the two uses of the sums would not be one.
     later = later.where(sf.col(KEY).isNotNull())
     change = later.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
-    gone = change.where(sf.col(WEIGHT) < 0).selectExpr(
-        f"{KEY} AS __gone", *(f"{quote(name)} AS __gone_{n}" for n, name in enumerate(key))
-    )
-    if rows <= _BROADCAST:
-        gone = sf.broadcast(gone)
-    same = [f"{KEY} = __gone", *(same_value(quote(k), f"__gone_{n}") for n, k in enumerate(key))]
-    kept = base.select(names).join(gone, sf.expr(" AND ".join(same)), "left_anti")
+    gone = change.where(sf.col(WEIGHT) < 0).selectExpr(f"{KEY} AS __gone")
+    kept = base.select(names).join(*_looked_up(gone, rows), "left_anti")
     return kept.union(_copied(change.where(sf.col(WEIGHT) > 0), names))
 
 
@@ -96,13 +90,33 @@ def newest(
         f"{EPOCH} AS __gone_at",
         *(f"{quote(name)} AS __gone_{n}" for n, name in enumerate(key)),
     )
-    if rows <= _BROADCAST:
-        gone = sf.broadcast(gone)
-    same = [f"{KEY} = __gone", f"{EPOCH} < __gone_at"]
+    same = [f"{EPOCH} < __gone_at"]
     same += [same_value(quote(k), f"__gone_{n}") for n, k in enumerate(key)]
     present = frame.where(sf.col(WEIGHT) > 0)
-    left = present.join(gone, sf.expr(" AND ".join(same)), "left_anti")
+    left = present.join(*_looked_up(gone, rows, same), "left_anti")
     return left.select(KEY, *(column.name for column in stored))
+
+
+def _looked_up(
+    gone: DataFrame, rows: int, also: Sequence[str] = ()
+) -> tuple[DataFrame, SparkColumn]:
+    """The other side of a join that looks for `__gone`, and its condition."""
+    if rows > _BROADCAST:
+        return gone, sf.expr(" AND ".join([f"{KEY} = __gone", *also]))
+    same = same_key(KEY, "__gone", rows)
+    return sf.broadcast(gone), sf.expr(" AND ".join([same, *also]))
+
+
+def same_key(left: str, right: str, rows: int) -> str:
+    """That two hashes are equal, where about `rows` rows are looked up by many that are in order.
+
+    Spark keeps keys of so few bits in a plain array. Files are sorted by `__key`, so each look-up
+    is next to the one before; by the whole hash each would miss the processor's cache.
+    """
+    bits = 64 - min(max(rows.bit_length(), 10), 24)
+    near = f"shiftright({left}, {bits}) = shiftright({right}, {bits})"
+    # Not as an equality: that would be a second key of the join, and such keys are slow.
+    return f"{near} AND coalesce({left} = {right}, FALSE)"
 
 
 def same_value(left: str, right: str) -> str:
