@@ -53,7 +53,7 @@ class Rounds:
         for index, share in enumerate(shares):
             first = self.warm_up + index * repeats
             rounds = [self._round(first + n, share, is_checked=True) for n in range(repeats)]
-            measured += [_median(case) for case in zip(*rounds, strict=True)]
+            measured += [median_of_rounds(case) for case in zip(*rounds, strict=True)]
         return measured
 
     def _create(self) -> None:
@@ -150,7 +150,7 @@ class Rounds:
         return int(self.lake.sql(f"DESCRIBE HISTORY {table} LIMIT 1").first()["version"])
 
 
-def _median(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+def median_of_rounds(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     """One case through its rounds: the median of each way's seconds, the rest of the last round."""
     ways = measured[-1]["seconds"]
     return {

@@ -12,7 +12,7 @@ from typing import Any
 
 import runnel
 from bench.report import stamp, write
-from bench.rounds import CHEAP, MODES, say
+from bench.rounds import CHEAP, MODES, median_of_rounds, say
 from bench.tpch import data
 from runnel.api import Lake
 from runnel.model.tabular import text_table
@@ -43,16 +43,17 @@ def _measure(lake: Lake, generated: Path, options: argparse.Namespace) -> dict[s
         say(f"creating q{number:02}")
         for mode in MODES:
             lake.create_stream_table(_name(number, mode), data.query(number), refresh_mode=mode)
-    for round_ in range(options.rounds):
+    found = []
+    for round_ in range(options.warm_up + options.repeats):
         data.change(lake, options.share, round_)
-        is_last = round_ == options.rounds - 1
-        # FULL is warm from the fill and one round; the others need several.
-        modes = MODES if round_ >= options.rounds - 2 else CHEAP
+        # FULL is warm from the fill and three rounds; the others need more.
+        modes = MODES if round_ >= options.warm_up - 3 else CHEAP
         say(f"round {round_}")
-        found = [_query(lake, number, modes, is_last) for number in options.queries]
-        if is_last:
-            measured["rounds"] = found
-    data.change(lake, options.share, options.rounds)
+        is_measured = round_ >= options.warm_up
+        made = [_query(lake, number, modes, is_measured) for number in options.queries]
+        found += [made] if is_measured else []
+    measured["rounds"] = [median_of_rounds(query) for query in zip(*found, strict=True)]
+    data.change(lake, options.share, options.warm_up + options.repeats)
     measured["pass"] = {mode: _pass(lake, mode, options) for mode in ("AUTO", "FULL")}
     return measured
 
@@ -75,8 +76,8 @@ def _pass(lake: Lake, mode: str, options: argparse.Namespace) -> dict[str, Any]:
     return {"seconds": seconds, "workers": options.workers, "verified": verified}
 
 
-def _query(lake: Lake, number: int, modes: tuple[str, ...], is_last: bool) -> dict[str, Any]:
-    """Refresh one query in several ways; the last round is verified."""
+def _query(lake: Lake, number: int, modes: tuple[str, ...], is_measured: bool) -> dict[str, Any]:
+    """Refresh one query in several ways; what is measured is verified."""
     data.touch(lake)
     made: dict[str, Any] = {"query": f"q{number:02}", "seconds": {}, "actions": {}, "phases": {}}
     for mode in modes:
@@ -84,7 +85,7 @@ def _query(lake: Lake, number: int, modes: tuple[str, ...], is_last: bool) -> di
         made["seconds"][mode] = result.seconds
         made["actions"][mode] = result.action.value
         made["phases"][mode] = result.phases
-    made["verified"] = lake.verify(_name(number, "DIFFERENTIAL")).ok if is_last else None
+    made["verified"] = lake.verify(_name(number, "DIFFERENTIAL")).ok if is_measured else None
     say(f"  {made['query']}: {made['seconds']} {made['actions']} verified {made['verified']}")
     return made
 
@@ -124,9 +125,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.tpch", description=__doc__)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--share", type=float, default=0.001)
-    parser.add_argument(
-        "--rounds", type=int, default=7, help="the last one is measured, the others warm up"
-    )
+    parser.add_argument("--warm-up", type=int, default=7, help="rounds that are not measured")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of which the median counts")
     parser.add_argument("--workers", type=int, default=4, help="tables side by side in the pass")
     parser.add_argument("--queries", type=_numbers, default=list(range(1, 23)))
     parser.add_argument("--memory", default="8g")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,8 @@ def test_rows_that_only_cancel_others_are_compacted_away(
 ) -> None:
     """Half of what is stored: a row that goes and the one that takes it away both count."""
     monkeypatch.setattr(compaction, "_SMALL", 0)
+    half = replace(lake.settings, compact_share=0.5)
+    monkeypatch.setattr(lake._workspace, "settings", half)
     source = orders(lake, tmp_path)
     source.append(*((number, 10, "1.00") for number in range(4, 9)))
     lake.create_stream_table("kept", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")

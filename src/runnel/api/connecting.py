@@ -46,7 +46,7 @@ def connect(
     keeper = SessionKeeper(folder, writer, spark, spark_conf, functions)
     book = AlertBook(writer, chosen, str(folder))
     workspace = Workspace(
-        folder, writer, leases, chosen, keeper.open, lambda: keeper.present,
+        folder, writer, leases, chosen, keeper.open, keeper.begin, lambda: keeper.present,
         alerts=book, renew_names=keeper.sync_if_open, functions=functions,
     )  # fmt: skip
     lake = Lake(workspace, keeper, book)

@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from runnel.catalog import Owner, is_alive
+from runnel.cli.prepare import is_prepared, prepare
 from runnel.errors import RunnelError
 from runnel.lake.java import find_java
 from runnel.model.refresh import Outcome
@@ -66,6 +67,19 @@ def packages() -> Finding:
 
     versions = f"Spark {metadata.version('pyspark')}, Delta Lake {DELTA_VERSION}"
     return Finding("packages", "ok", f"{versions}, delta-rs {metadata.version('deltalake')}")
+
+
+def quick_start(fix: bool) -> list[Finding]:
+    """Whether Java has what lets Spark start quickly; without Java nothing."""
+    try:
+        if is_prepared():
+            return [Finding("quick start", "ok", "Java has kept the classes that Spark loads")]
+    except RunnelError:
+        return []
+    if fix and prepare():
+        return [Finding("quick start", "fixed", "Java keeps the classes that Spark loads")]
+    said = "Spark starts slowly: Java has not kept the classes that it loads"
+    return [Finding("quick start", "warning", said, "runnel doctor --fix")]
 
 
 def stored_tables(workspace: Workspace) -> Finding:

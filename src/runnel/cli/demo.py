@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 # A minute is too short for Java's optimising compiler, its parallel collector and Spark's
 # adaptive planning to pay.
-_QUICK_START = {
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 "
-    "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g",
-    "spark.sql.adaptive.enabled": "false",
-}
+_JAVA = (
+    "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+    "-XX:MetaspaceSize=256m -Xms1g"
+)
 
 
 def demo(
@@ -50,11 +49,21 @@ def demo(
 
     with _stage(lake, keep) as folder:
         board = Scoreboard(folder, kept=keep or lake is not None)
-        with opened(Place(folder), _QUICK_START) as shop:
+        with opened(Place(folder), _conf()) as shop:
             _play(shop, board)
         board.summary()
     if not board.is_right:
         raise typer.Exit(Code.FAILED)
+
+
+def _conf() -> dict[str, str]:
+    from runnel.lake.java import find_java
+    from runnel.lake.quick_start import java_options
+
+    return {
+        "spark.driver.extraJavaOptions": java_options(find_java(), _JAVA),
+        "spark.sql.adaptive.enabled": "false",
+    }
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`runnel doctor`: is everything in order, and if not, what to do; no Spark is started."""
+"""`runnel doctor`: is everything in order, and if not, what to do; the lake's Spark stays off."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def doctor(
     fix: Annotated[
-        bool, typer.Option("--fix", help="Remove leftovers, close interrupted refreshes.")
+        bool,
+        typer.Option("--fix", help="Remove leftovers, close interrupted refreshes, prepare Java."),
     ] = False,
     rebuild: Annotated[
         bool,
@@ -56,7 +57,7 @@ def _examine(
     from runnel.cli import checks
     from runnel.cli.checks import Finding
 
-    findings = [checks.python(), checks.java(), checks.packages()]
+    findings = [checks.python(), checks.java(), checks.packages(), *checks.quick_start(fix)]
     if not place.is_lake:
         result = "problem" if is_named or fix else "warning"
         said = f"{place.folder} is not a lake"

@@ -19,12 +19,14 @@ from runnel.errors import SparkEnded, SystemFault
 from runnel.lake.ended import HINT, end_of, is_cut_off, is_remote
 from runnel.lake.interrupts import same_handler
 from runnel.lake.java import find_java
+from runnel.lake.quick_start import java_options
 from runnel.lake.translate import translate
 
 __all__ = [
     "QUERY_SETTINGS",
     "Session",
     "find_java",
+    "has_lasting_names",
     "is_open",
     "is_remote",
     "open_session",
@@ -75,6 +77,7 @@ QUERY_SETTINGS = (
 """Session settings that can change what a query means."""
 
 _LAKE = "spark.runnel.lake"
+_NAMES = "spark.sql.catalogImplementation"
 # Spark hands a session's settings on to its jobs as their properties, and this is one of those.
 _POOL = "spark.scheduler.pool"
 # Without its pages nobody looks at what Spark remembers of past queries; their plans, as text,
@@ -123,6 +126,12 @@ def open_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> Sess
             hint="close that lake first, or use a process for each",
         )
     return Session(active, is_owned=False)
+
+
+def has_lasting_names(spark: SparkSession) -> bool:
+    """Whether other processes see the names of tables and views too."""
+    # A Connect server does not tell this setting to its clients, but has its names in common.
+    return is_remote(spark) or spark.conf.get(_NAMES, None) != "in-memory"
 
 
 def worker_session(
@@ -187,10 +196,12 @@ def _start(lake_path: Path, conf: Mapping[str, str]) -> SparkSession:
     master = conf.get("spark.master") or os.environ.get("RUNNEL_MASTER") or "local[*]"
     if master.startswith("sc://"):
         return _connect(master, conf)
-    find_java()
+    java = find_java()
     log = lake_path / "_runnel" / "spark.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    settings = _settings(lake_path, master) | dict(conf)
+    settings = _settings(lake_path, master)
+    settings["spark.driver.extraJavaOptions"] = java_options(java)
+    settings |= conf
     if master.startswith("local"):
         # Functions of the user's own run in this Python, with its packages, not in any python3.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -229,7 +240,7 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         _LAKE: str(lake_path.resolve()),
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.catalogImplementation": "in-memory",
+        _NAMES: "in-memory",
         "spark.sql.warehouse.dir": str(lake_path.resolve() / "warehouse"),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",

@@ -36,7 +36,7 @@ class Settings:
         metadata={"doc": "a trace is compacted when this many epochs have piled up"},
     )
     compact_share: float = field(
-        default=0.5,
+        default=0.05,
         metadata={"doc": "... or when superseded rows exceed this share of the trace"},
     )
     trace_retention_hours: float = field(

@@ -136,7 +136,7 @@ class _GroupRun:
         # Asked again: the transaction may be done although its answer was lost.
         visible = current(self.workspace, table.id).epoch
         if last is not None and last.group == self.id and last.epoch > visible:
-            trace.withdraw(lambda: self.workspace.spark, last)
+            trace.withdraw(lambda: self.workspace.nameless_spark, last)
 
     def _close(self, table: StreamTable, told: str | None) -> None:
         """The attempt of a member that did nothing wrong."""

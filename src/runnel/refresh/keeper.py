@@ -22,7 +22,13 @@ from runnel.lake.names import (
     retract_view,
     sync_tables,
 )
-from runnel.lake.session import Session, open_session, stop_session, translate
+from runnel.lake.session import (
+    Session,
+    has_lasting_names,
+    open_session,
+    stop_session,
+    translate,
+)
 from runnel.lake.trace import Trace
 from runnel.lake.writing import WriteMode, write_frame
 from runnel.model.functions import OwnFunction
@@ -52,17 +58,31 @@ class SessionKeeper:
         self._functions = functions
         self._session: Session | None = None
         self._lock = threading.RLock()
+        self._is_named = False
         self._revision = -1
         self._base: dict[str, TableName] = {}
         self._external: dict[str, BaseTable] = {}
         self._views: dict[str, tuple[TableName, _Shown]] = {}
 
     def open(self) -> SparkSession:
+        """Spark, with the names of all tables."""
+        with self._lock:
+            spark = self.begin()
+            if not self._is_named:
+                self.sync()
+            return spark
+
+    def begin(self) -> SparkSession:
+        """Spark for refreshes, which read by place: giving names takes longer than the start.
+
+        Names that others see too, in a catalog that outlives this process, are not put off.
+        """
         with self._lock:
             if self._session is None:
                 self._session = self._start()
                 register(self._session.spark, self._functions.values())
-                self.sync()
+                if self._given is not None or has_lasting_names(self._session.spark):
+                    self.sync()
             return self._session.spark
 
     @property
@@ -80,11 +100,13 @@ class SessionKeeper:
             if self._session is not None and self._session.is_owned:
                 stop_session(self._session.spark)
             self._session = None
+            self._is_named = False
 
     def sync(self) -> None:
         """Bring this session's names in step with what any process did meanwhile."""
         with self._lock:
-            spark = self.open()
+            spark = self.begin()
+            self._is_named = True
             revision = self._catalog.revision()
             is_changed = revision != self._revision
             if is_changed:
@@ -105,9 +127,9 @@ class SessionKeeper:
                     self._views.pop(name.key, None)
 
     def sync_if_open(self) -> None:
-        """Like sync, but starts no Spark for it."""
+        """Like sync, but only where names were asked for; starts no Spark for it."""
         with self._lock:
-            if self._session is not None and self._catalog.revision() != self._revision:
+            if self._is_named and self._catalog.revision() != self._revision:
                 self.sync()
 
     def run(self, text: str, verb: str | None, target: TableName | None) -> DataFrame:

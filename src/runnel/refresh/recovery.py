@@ -28,7 +28,7 @@ def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
         return table
     last = trace.last_commit()
     if last is not None and trace.is_pending(last, table.epoch):
-        trace.withdraw(lambda: workspace.spark, last)
+        trace.withdraw(lambda: workspace.nameless_spark, last)
     return catch_up(workspace, table)
 
 

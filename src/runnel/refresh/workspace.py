@@ -31,12 +31,13 @@ _FRAMES = 32
 class Workspace:
     """Shared by the threads of one process; Spark starts when something first needs it.
 
-    `present_spark` is the session if there is one, `renew_names` brings its names in step with the
-    catalog. `compiled` holds, by incarnation, a text and
-    what it compiles to; `defined_here` the incarnations whose temporary views are this session's;
-    `seen_views` the keys of catalog views that this session had; `functions` those of the user's
-    own, by key; `pending`, by key, tables that are being made and that the catalog does not know
-    yet, seen by those who make them. `is_ending`: what fails now fails because the process ends.
+    `open_spark` gives the session with the names of all tables, `begin_spark` the same, maybe
+    without; `present_spark` the session if there is one; `renew_names` brings its names in step
+    with the catalog. `compiled` holds, by incarnation, a text and what it compiles to;
+    `defined_here` the incarnations whose temporary views are this session's; `seen_views` the
+    keys of catalog views that this session had; `functions` those of the user's own, by key;
+    `pending`, by key, tables that are being made and that the catalog does not know yet, seen
+    by those who make them. `is_ending`: what fails now fails because the process ends.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class Workspace:
     leases: Leases
     settings: Settings
     open_spark: Callable[[], SparkSession]
+    begin_spark: Callable[[], SparkSession] | None = None
     present_spark: Callable[[], SparkSession | None] = lambda: None
     alerts: Alerts = field(default_factory=NoAlerts)
     renew_names: Callable[[], None] = lambda: None
@@ -65,6 +67,11 @@ class Workspace:
     @property
     def spark(self) -> SparkSession:
         return self.open_spark()
+
+    @property
+    def nameless_spark(self) -> SparkSession:
+        """The session for what needs no names: the first who asks for them waits for seconds."""
+        return (self.begin_spark or self.open_spark)()
 
     @property
     def traces_path(self) -> Path:
@@ -138,7 +145,7 @@ class Workspace:
             session = idle.pop() if idle else None
         if session is None or not is_open(session):
             pool = f"runnel-{next(self._pools)}"
-            session = worker_session(self.spark, settings, adaptive, pool)
+            session = worker_session(self.nameless_spark, settings, adaptive, pool)
             register(session, self.functions.values())
         is_clean = True
         with self._lock:

@@ -118,7 +118,7 @@ def _spark(workspace: Workspace, tables: Iterable[StreamTable], pins: Pins) -> S
     """The session that views are looked up in; none is started when no table has anything to do."""
     session = workspace.present_spark()
     if session is None and any(_has_work(table, pins) for table in tables):
-        return workspace.spark
+        return workspace.nameless_spark
     return session
 
 
