@@ -120,3 +120,37 @@ def test_a_function_that_fails_says_how(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(QueryFailed, match="ZeroDivisionError: integer division"):
         lake.create_stream_table("none", "SELECT broken(cust) AS b FROM orders")
     assert not lake.status()
+
+
+def test_a_function_that_does_something_else_now(lake: Lake, tmp_path: Path) -> None:
+    """The tables that call it start over; the others, and those of the same function, do not."""
+    orders(lake, tmp_path)
+    lake.register_function("scaled", lambda x: x * 3, "int", deterministic=True)
+    lake.create_stream_table(
+        "calls", "SELECT id, scaled(cust) AS s FROM orders", refresh_mode="DIFFERENTIAL"
+    )
+    lake.create_stream_table("calls_not", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
+    lake.register_function("scaled", lambda x: x * 3, "int", deterministic=True)
+    assert lake.refresh("calls").action == "NO_DATA"
+    lake.register_function("scaled", lambda x: x * 5, "int", deterministic=True)
+    marked = lake._workspace.catalog.find("default.calls")
+    assert marked is not None
+    assert "scaled was redefined" in (marked.reinitialize or "")
+    result = lake.refresh("calls")
+    assert result.action == "REINITIALIZE"
+    assert (1, 50) in rows(lake, "calls")
+    assert lake.verify("calls").ok
+    assert lake.refresh("calls_not").action == "NO_DATA"
+
+
+def test_a_function_that_another_process_knew_otherwise(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    lake.register_function("scaled", lambda x: x * 3, "int", deterministic=True)
+    lake.create_stream_table(
+        "calls", "SELECT id, scaled(cust) AS s FROM orders", refresh_mode="DIFFERENTIAL"
+    )
+    path = lake._workspace.path
+    with runnel.connect(path, spark=lake.spark) as next_one:
+        next_one.register_function("scaled", lambda x: x * 7, "int", deterministic=True)
+        assert next_one.refresh("calls").action == "REINITIALIZE"
+        assert (1, 70) in rows(next_one, "calls")

@@ -23,6 +23,7 @@ from runnel.model.schedule import Schedule
 from runnel.model.tabular import Rows
 from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
+from runnel.refresh.functions import adopt_function
 from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
 from runnel.refresh.modes import check_mode, check_query
 from runnel.refresh.pins import Pins
@@ -187,9 +188,10 @@ class Defining(OpenLake):
 
         `deterministic`: it gives the same whenever it is asked with the same arguments, so that
         tables which call it can be kept differentially. An `aggregate` takes a group's values.
+        When it does something else than it last did, the tables that call it start over.
         """
         own = described(name, function, returns, deterministic, aggregate)
-        self._workspace.add_function(own)
+        adopt_function(self._workspace, own)
 
     # -- inside ---------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 VERSION_KEY = "schema_version"
 REVISION_KEY = "revision"
+FUNCTION_KEY = "function:"
 _POSTGRES_LOCK = 0x52756E6E656C  # "Runnel": serialises processes that create or migrate at once
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from runnel.catalog.engine import reading
-from runnel.catalog.migrate import REVISION_KEY
+from runnel.catalog.migrate import FUNCTION_KEY, REVISION_KEY
 from runnel.catalog.records import (
     Attempt,
     BaseTable,
@@ -133,6 +133,12 @@ class Reader(Closing):
         with reading(self.engine) as connection:
             query = sa.select(meta.c.value).where(meta.c.key == REVISION_KEY)
             return int(connection.execute(query).scalar_one())
+
+    def function_mark(self, key: str) -> int | None:
+        """What `record_function` was last told of a function."""
+        with reading(self.engine) as connection:
+            query = sa.select(meta.c.value).where(meta.c.key == FUNCTION_KEY + key)
+            return connection.execute(query).scalar_one_or_none()
 
     def last_verification(self, table_id: str) -> Verification | None:
         query = (

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runnel.catalog.alerts import prune_alerts, record_alert
 from runnel.catalog.engine import writing
-from runnel.catalog.migrate import REVISION_KEY
+from runnel.catalog.migrate import FUNCTION_KEY, REVISION_KEY
 from runnel.catalog.owner import Owner, is_alive
 from runnel.catalog.reader import Reader
 from runnel.catalog.reader import progress_in as _progress
@@ -245,6 +245,13 @@ class Recorder(Reader):
 
     def prune_alerts(self, before: datetime) -> int:
         return prune_alerts(self.engine, before)
+
+    def record_function(self, key: str, mark: int) -> None:
+        """Note what a function of the user's own does now."""
+        name = FUNCTION_KEY + key
+        with writing(self.engine, durable=True) as connection:
+            connection.execute(meta.delete().where(meta.c.key == name))
+            connection.execute(meta.insert().values(key=name, value=mark))
 
     @contextmanager
     def changing(self) -> Iterator[sa.Connection]:
