@@ -54,7 +54,7 @@ def _arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long (default 10)")
     parser.add_argument("--kill-every", type=float, default=75.0, help="mean seconds between kills")
     parser.add_argument("--write-every", type=float, default=1.0, help="seconds between commits")
-    parser.add_argument("--read-every", type=float, default=1.0, help="seconds between reads")
+    parser.add_argument("--read-every", type=float, default=2.0, help="seconds between reads")
     parser.add_argument("--workers", type=int, default=2, help="tables refreshed side by side")
     parser.add_argument(
         "--goal", type=float, default=100 * GOAL,

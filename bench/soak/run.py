@@ -18,6 +18,8 @@ from bench.soak.ending import measure, settle
 from bench.soak.graph import make_bases, make_tables
 from bench.soak.load import Writer
 from bench.soak.report import Report
+from runnel.lake.java import find_java
+from runnel.lake.quick_start import java_options
 
 Say = Callable[[str], None]
 _TELL_EVERY = 30.0
@@ -37,7 +39,7 @@ class Plan:
     kill_every: float = 75.0
     kills: int | None = None
     write_every: float = 1.0
-    read_every: float = 1.0
+    read_every: float = 2.0
     workers: int = 2
     seed: int = 0
     master: str | None = None
@@ -46,7 +48,12 @@ class Plan:
 
 def soak(folder: Path, plan: Plan, say: Say = lambda text: None) -> Report:
     """Run everything in a new lake folder."""
-    conf = {"spark.driver.memory": "2g"}
+    # The readers' Spark takes as little as it can of the cores that the daemon has to do with.
+    java = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    conf = {
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": java_options(find_java(), java),
+    }
     if plan.master is not None:
         conf = {"spark.master": plan.master}
     make_bases(folder)

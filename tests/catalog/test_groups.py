@@ -181,3 +181,15 @@ def test_a_hold_of_another_machine_ends_when_it_is_not_renewed(
     with holding(catalog, Leases(catalog.engine, elsewhere), {"b": (members[0], 3)}):
         assert len(holds_on(catalog, leases_of(catalog), members[0])) == 1
         assert holds_on(catalog, late, members[0]) == []
+
+
+def test_a_reason_to_start_over_that_came_up_meanwhile_stays(
+    catalog: Writer, members: Members, frontier: Frontier
+) -> None:
+    """Of a member that was to start over, and of one that was not."""
+    with ExitStack() as stack:
+        held = hold_all(stack, leases_of(catalog), members)
+        for table in members:
+            catalog.update_table(table.id, reinitialize="it must again")
+        advance_together(catalog, steps(catalog, members, later(frontier)), held)
+    assert [t.reinitialize for t in catalog.tables()] == ["it must again"] * 2

@@ -101,3 +101,24 @@ def test_who_has_to_start_over_is_told_at_once(bench: Bench) -> None:
     assert ears.heard == [
         ("reinitialize_needed", "odd", "function twice was redefined or dropped")
     ]  # fmt: skip
+
+
+def test_a_second_change_is_not_taken_for_the_first(bench: Bench) -> None:
+    """A refresh that was begun for the first one does not clear what the second one asks for."""
+    bench.base("orders")
+    bench.stream("odd", "orders", query="SELECT twice(id) FROM orders", not_differential="a UDF")
+    catalog = bench.workspace.catalog
+    change = source_change("CREATE OR REPLACE FUNCTION twice(x INT) RETURNS INT RETURN 3 * x")
+    assert change is not None
+    note_source_ddl(bench.workspace, change)
+    begun = catalog.find("default.odd")
+    assert begun is not None
+    note_source_ddl(bench.workspace, change)
+    catalog.clear_reinitialize(begun.id, begun.reinitialize)
+    left = catalog.find("default.odd")
+    assert left is not None
+    assert "twice was redefined" in (left.reinitialize or "")
+    catalog.clear_reinitialize(left.id, left.reinitialize)
+    done = catalog.find("default.odd")
+    assert done is not None
+    assert done.reinitialize is None

@@ -67,8 +67,13 @@ def _advance(connection: sa.Connection, advance: Advance) -> None:
     row: dict[str, Any] = {
         "frontier": frontier_to_json(advance.frontier), "epoch": advance.epoch,
         "since": advance.since, "trace_version": advance.trace_version,
-        "reinitialize": None, **FORGIVEN,
+        **FORGIVEN,
     }  # fmt: skip
+    if table.reinitialize is not None:
+        # A reason that came up meanwhile stays.
+        row["reinitialize"] = sa.case(
+            (c.reinitialize == table.reinitialize, None), else_=c.reinitialize
+        )
     if advance.work_seconds is not None:
         row["work_seconds"] = advance.work_seconds
     if table.state is TableState.UNINITIALIZED:

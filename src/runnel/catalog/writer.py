@@ -129,6 +129,14 @@ class Writer(Recorder):
                 _update(connection, table_id, row)
             self._copy(table_id)
 
+    def clear_reinitialize(self, table_id: str, known: str | None) -> None:
+        """A table was computed anew for a reason; one that came up meanwhile stays."""
+        c = stream_tables.c
+        as_known = sa.and_(c.id == table_id, c.reinitialize == known)
+        if known is not None:
+            with writing(self.engine) as connection:
+                connection.execute(stream_tables.update().where(as_known).values(reinitialize=None))
+
     def remove_tables(self, table_ids: Sequence[str]) -> None:
         """Remove these together; refused while any other stream table reads one of them."""
         if not table_ids:

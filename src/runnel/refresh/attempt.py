@@ -9,7 +9,7 @@ from functools import partial
 from time import perf_counter
 
 from runnel.catalog import Source, StreamTable, set_grouped
-from runnel.catalog.records import FORGIVEN, AttemptFields, TableFields
+from runnel.catalog.records import FORGIVEN, AttemptFields
 from runnel.errors import Abandoned, Busy, NotFound, RunnelError, SourceError, SparkEnded
 from runnel.lake.session import translate
 from runnel.model import refresh as states
@@ -222,12 +222,11 @@ def result_of(plan: RefreshPlan, outcome: Outcome, seconds: float) -> RefreshRes
 
 def _finish(workspace: Workspace, table: StreamTable, attempt: int, result: RefreshResult) -> None:
     workspace.catalog.finish_attempt(attempt, states.Outcome.OK, **fields_of(result))
-    is_renewed = result.action is RefreshAction.REINITIALIZE
     if (seconds := work_of(table, result)) is not None:
         workspace.catalog.update_table(table.id, work_seconds=seconds)
-    if table.consecutive_errors or table.last_error or table.reinitialize or is_renewed:
-        forgiven: TableFields = {**FORGIVEN, "reinitialize": None}
-        workspace.catalog.update_table(table.id, **forgiven)
+    workspace.catalog.clear_reinitialize(table.id, table.reinitialize)
+    if table.consecutive_errors or table.last_error:
+        workspace.catalog.update_table(table.id, **FORGIVEN)
     if table.state is TableState.UNINITIALIZED:
         workspace.catalog.update_table(table.id, state=TableState.ACTIVE)
     tell(workspace, table, result)

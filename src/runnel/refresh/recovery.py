@@ -6,6 +6,7 @@ from runnel.catalog import StreamTable
 from runnel.errors import NotFound, SourceError
 from runnel.lake.trace import TraceCommit
 from runnel.model.frontier import Frontier
+from runnel.model.refresh import RefreshAction
 from runnel.refresh.workspace import Workspace
 
 
@@ -54,8 +55,8 @@ def _take_over(workspace: Workspace, table: StreamTable, last: TraceCommit) -> S
         table.id, frontier, last.epoch, last.since, last.version,
         incarnation=table.incarnation, is_noticed=table.grouped, known_epoch=table.epoch,
     )  # fmt: skip
-    if last.epoch > table.epoch:
-        workspace.catalog.update_table(table.id, reinitialize=None)
+    if last.epoch > table.epoch and last.metadata["action"] == RefreshAction.REINITIALIZE:
+        workspace.catalog.clear_reinitialize(table.id, last.metadata["reason"])
     return current(workspace, table.id)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from runnel.catalog import Source, StreamTable
 from runnel.compile.parse import parse
 from runnel.compile.refuse import strange_functions
@@ -41,9 +43,12 @@ def note_source_ddl(workspace: Workspace, change: SourceChange) -> None:
             reason = f"function {change.name} was redefined or dropped"
         elif change.kind in (Taken.TABLE, Taken.SCHEMA):
             reason = _moved(workspace, table, change)
-        if reason is not None and table.reinitialize is None:
-            workspace.catalog.update_table(table.id, reinitialize=reason)
-            workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, reason)
+        if reason is not None:
+            # With its time: a refresh clears the reason for which it was done, and no later one.
+            noted = f"{reason} ({datetime.now(UTC):%H:%M:%S.%f})"
+            workspace.catalog.update_table(table.id, reinitialize=noted)
+            if table.reinitialize is None:
+                workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, reason)
 
 
 def moved_source(workspace: Workspace, table: StreamTable) -> Source | None:
