@@ -161,3 +161,22 @@ def test_names_of_another_process_are_taken_over_moved_and_given_up(
     keeper.sync()
     assert describe(spark, name).kind is TableKind.MISSING
     assert spark.table("copy").count() == 3, "the table itself stays"
+
+
+def test_names_are_given_when_they_are_asked_for(
+    lake: Lake, source: Source, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refreshes need none; giving them takes a daemon longer than the start of its Spark."""
+    catalog = lake._workspace.catalog
+    keeper = SessionKeeper(tmp_path / "lake", catalog, None, None, {})
+    monkeypatch.setattr(keeper, "_start", lambda: Session(spark, is_owned=False))
+    name = TableName.parse("asked")
+    catalog.register_base_table(name, f"file:{source.path}")
+    assert keeper.begin() is spark
+    keeper.sync_if_open()
+    assert describe(spark, name).kind is TableKind.MISSING
+    assert keeper.open() is spark
+    assert describe(spark, name).location == f"file:{source.path}"
+    catalog.forget_base_table(name)
+    keeper.sync_if_open()
+    assert describe(spark, name).kind is TableKind.MISSING

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from importlib import metadata
 from pathlib import Path
 
 _ENDING = ".jsa"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_OWN = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Where users tell every Java of theirs what to use."""
 
 
 # Many short jobs: a collector that works beside them costs more than it saves. Spark loads more
@@ -19,6 +23,9 @@ _JAVA = (
 
 def java_options(java: Path, given: str = _JAVA) -> str:
     """What an embedded Spark's Java is started with."""
+    if _COLLECTOR.search(" ".join(os.environ.get(name, "") for name in _OWN)):
+        # Java refuses to start with two collectors.
+        given = _COLLECTOR.sub("", given)
     archive = archive_of(java)
     if not archive.is_file() or " " in str(archive):
         return given
