@@ -105,6 +105,7 @@ def test_a_first_fill_that_looks_a_little_slower_is_measured_again() -> None:
     assert doubtful.doubtful is RefreshAction.FULL
     assert doubtful.differential < doubtful.full < 1.5 * doubtful.differential
     assert predict(10, total, [slow, quick, quick, slow]).doubtful is None, "once is enough"
+    assert predict(10, total, [*[quick] * 5, slow]).doubtful is None, "no more by then"
     far = attempt(RefreshAction.FULL, 3.0, model_full(total))
     assert predict(10, total, [quick, quick, far]).doubtful is None, "it is slower in any case"
 

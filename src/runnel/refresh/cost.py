@@ -19,8 +19,9 @@ _IN_BULK = 0.4
 _COMPARED = 1.6
 _RECENT = 5
 _WINDOW = 8
-# A single sample of so many refreshes ago is asked for again, where the ways are so near.
-_OLD = 2
+# A single sample of so many refreshes ago is asked for again, where the ways are so near. Not of
+# more: by then Spark is warm, and whoever makes one large change would pay for the curiosity.
+_OLD = range(2, 5)
 _NEAR = 1.5
 # The first differential refresh compiles its stages and runs them cold.
 _COLD = 3.0
@@ -93,7 +94,7 @@ def _doubtful(one: float, other: float, attempts: list[Attempt]) -> RefreshActio
 def _is_old(action: RefreshAction, attempts: list[Attempt]) -> bool:
     """Whether the only one of these refreshes has several after it; the newest comes first."""
     places = [i for i, a in enumerate(attempts) if _is_way(a, action)]
-    return len(places) == 1 and places[0] >= _OLD
+    return len(places) == 1 and places[0] in _OLD
 
 
 def _scale(attempts: list[Attempt]) -> tuple[float, bool]:
