@@ -63,6 +63,11 @@ def test_large_changes_tell_what_a_row_costs() -> None:
         pytest.param(1.8, 3.5, 10.1, 8.0, id="three-way join"),
         pytest.param(0.6, 1.5, 3.6, 5.2, id="aggregate"),
         pytest.param(1.2, 3.4, 9.0, 6.3, id="three-way join, again"),
+        pytest.param(0.8, 1.1, 8.5, 4.7, id="join, warm"),
+        pytest.param(0.8, 1.4, 6.9, 5.7, id="three-way join, warm"),
+        pytest.param(0.5, 0.7, 2.1, 1.6, id="aggregate, warm"),
+        pytest.param(0.9, 1.2, 5.0, 4.1, id="aggregate over a join, warm"),
+        pytest.param(0.9, 1.0, 7.6, 3.1, id="DISTINCT, warm"),
     ],
 )
 def test_ten_times_the_rows_take_less_than_ten_times_as_long(

@@ -14,6 +14,9 @@ _FIXED = 0.4
 _ROWS_PER_SECOND_FULL = 1_500_000
 _ROWS_PER_SECOND_SCAN = 15_000_000
 _ROWS_PER_SECOND_CHANGE = 150_000
+# Rows beyond the largest change that was measured come in bulk, at such a share of what rows cost,
+# and at most so much.
+_BULK_SHARE = 0.6
 _IN_BULK = 0.4
 # What consumers wait for is the difference of old and new contents.
 _COMPARED = 1.6
@@ -117,7 +120,7 @@ class _Scales:
 
     def cost_of_rows(self, modelled: float) -> float:
         beyond = max(0.0, modelled - self.known)
-        return self.rows * (modelled - beyond) + min(self.rows, _IN_BULK) * beyond
+        return self.rows * (modelled - beyond) + min(_BULK_SHARE * self.rows, _IN_BULK) * beyond
 
 
 def _differential_scales(attempts: list[Attempt], full: float) -> _Scales | None:
@@ -128,10 +131,23 @@ def _differential_scales(attempts: list[Attempt], full: float) -> _Scales | None
     samples = _samples(attempts, RefreshAction.DIFFERENTIAL)
     if not samples:
         return None
-    many = [s / m for s, m, rows in samples if rows > m - rows]
-    per_row = median(many) if many else min(1.0, full)
+    per_row = _per_row(samples)
+    if per_row is None:
+        per_row = min(1.0, full)
     base = [max(s - per_row * rows, s / 10) / (m - rows) for s, m, rows in samples]
     return _Scales(median(base), per_row, max(rows for _, _, rows in samples), is_measured=True)
+
+
+def _per_row(samples: list[tuple[float, float, float]]) -> float | None:
+    """What rows cost, by refreshes of many: beyond what those of few took, where there were any."""
+    few = [s / m for s, m, rows in samples if rows < (m - rows) / 5]
+    many = [(s, m, rows) for s, m, rows in samples if rows > (m - rows) / 2]
+    if not many:
+        return None
+    if not few:
+        return median(s / m for s, m, _ in many)
+    base = median(few)
+    return median(max(s - base * (m - rows), s / 10) / rows for s, m, rows in many)
 
 
 def _samples(attempts: list[Attempt], action: RefreshAction) -> list[tuple[float, float, float]]:
