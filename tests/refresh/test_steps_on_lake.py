@@ -15,7 +15,7 @@ from kit.backend import run_step
 from kit.lake_backend import LakeBackend
 from kit.step import parse_step
 from runnel.api import Lake
-from runnel.lake import local_files, session
+from runnel.lake import session
 
 pytestmark = pytest.mark.spark
 
@@ -73,13 +73,6 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """One for all files: each has a stream table and sources of its own, and drops them again."""
     with runnel.connect(tmp_path_factory.mktemp("steps") / "lake", spark=spark) as made:
         yield made
-
-
-@pytest.fixture(autouse=True)
-def read_here_or_by_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of step files are small enough to be read without Spark: let it read every other."""
-    if crc32(request.node.name.encode()) % 2:
-        monkeypatch.setattr(local_files, "_MOST_ROWS", -1)
 
 
 def _run(path: Path, lake: Lake) -> None:

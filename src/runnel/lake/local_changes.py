@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,14 +12,21 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from runnel.lake.changes import CHANGE_TYPE, COMING, FileChange, Way, net_files, way_of
-from runnel.lake.local_files import arrow_type, typed
 from runnel.lake.log import DeltaLog
 from runnel.lake.reading import has_char, schema_of
 from runnel.model.columns import Column
 
 # More is not held here, however few rows it is.
 _MOST_BYTES = 16 * 2**20
+# What equality means the same for here as in Spark.
+_TYPES = {
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(),
+    "bigint": pa.int64(), "string": pa.string(), "date": pa.date32(),
+}  # fmt: skip
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _WEIGHT = "__w"
+# Days of the Julian calendar: how a file means them, Spark reads from its footer.
+_FIRST_DAY = date(1582, 10, 15)
 
 
 def netted_change(
@@ -28,7 +37,7 @@ def netted_change(
 
     None where Spark has to do it: what the files hold is not the columns as they are, or much.
     """
-    types = [arrow_type(column.type) for column in columns]
+    types = [_arrow_type(column.type) for column in columns]
     after, upto = window
     commits = log.commits(after, upto)
     if not names or None in types or way_of(log, after, upto, commits) is not Way.FILES:
@@ -67,8 +76,22 @@ def _part(
     table: pa.Table, weights: pa.Array, names: Sequence[str], schema: pa.Schema
 ) -> pa.Table | None:
     """A file's rows under the names and types that are asked for, if they are of these types."""
-    values = typed(table, pa.schema(list(schema)[:-1]), names)
-    return None if values is None else values.append_column(schema.field(_WEIGHT), weights)
+    found = []
+    for name, field in zip(names, schema, strict=False):
+        if name not in table.column_names or not _is_same(
+            table.schema.field(name).type, field.type
+        ):
+            return None
+        values = table[name].cast(field.type)
+        if field.type == pa.date32() and pc.any(pc.less(values, _FIRST_DAY)).as_py():
+            return None
+        found.append(values)
+    return pa.table([*found, weights], schema=schema)
+
+
+def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    return stored == wanted or (wanted == pa.string() and stored in texts)
 
 
 def _summed(table: pa.Table, names: list[str]) -> pa.Table:
@@ -76,3 +99,9 @@ def _summed(table: pa.Table, names: list[str]) -> pa.Table:
     sums = table.group_by(names, use_threads=False).aggregate([(_WEIGHT, "sum")])
     sums = sums.select([*names, f"{_WEIGHT}_sum"]).rename_columns([*names, _WEIGHT])
     return sums.filter(pc.not_equal(sums[_WEIGHT], 0))
+
+
+def _arrow_type(type_: str) -> pa.DataType | None:
+    if match := _DECIMAL.fullmatch(type_):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    return _TYPES.get(type_)

@@ -16,7 +16,6 @@ from runnel.lake import compaction, merging, readout, weights, withdrawing
 from runnel.lake.appending import AppendStats, NewEpoch, write_epoch
 from runnel.lake.commits import TraceCommit, newest_state, state_at, state_before, state_of_epoch
 from runnel.lake.compaction import CompactStats
-from runnel.lake.local_files import local_rows
 from runnel.lake.log import DataFile, DeltaLog, HistoryLost, Snapshot
 from runnel.lake.reading import has_plain_paths, scan_files
 from runnel.lake.vacuum import vacuum
@@ -104,13 +103,13 @@ class Trace:
         if keys is not None:
             ordered = sorted(keys)
             files = [file for file in files if _may_hold(file, ordered)]
-        return self._within(spark, snapshot, files, None, epoch, may_be_here=True)
+        return self._within(spark, snapshot, files, None, epoch)
 
     def window(self, spark: SparkSession, after: int, upto: int) -> DataFrame:
         """The change over (after, upto], weighted and not summed."""
         self._require(after, "changes")
         snapshot, files = self._files(after, upto)
-        return self._within(spark, snapshot, files, after, upto, may_be_here=True)
+        return self._within(spark, snapshot, files, after, upto)
 
     def window_rows(self, after: int, upto: int) -> int:
         """An upper bound of the rows in a window, from statistics."""
@@ -265,16 +264,14 @@ class Trace:
 
     def _within(
         self, spark: SparkSession, snapshot: Snapshot, files: Sequence[DataFile],
-        after: int | None, upto: int, may_be_here: bool = False,
+        after: int | None, upto: int,
     ) -> DataFrame:  # fmt: skip
         """The rows of some files whose epoch is in (after, upto].
 
         Files that hold no others are read as they are: a number that is another one in every
         refresh would make Spark compile the stage again, and run it cold.
         """
-        is_plain = may_be_here and has_plain_paths(snapshot)
-        local = local_rows(spark, snapshot, files) if is_plain else None
-        frame = self._scan(spark, snapshot, files) if local is None else local
+        frame = self._scan(spark, snapshot, files)
         if has_plain_paths(snapshot) and all(_is_inside(file, after, upto) for file in files):
             return frame
         frame = frame.where(sf.col(EPOCH) <= upto)

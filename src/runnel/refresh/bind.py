@@ -14,9 +14,7 @@ from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.interrupts import cancelling
-from runnel.lake.local_files import local_rows
-from runnel.lake.log import Snapshot
-from runnel.lake.reading import as_strings, columns_of, is_plain, read_version
+from runnel.lake.reading import as_strings, columns_of, read_version
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.frontier import Pin
 from runnel.model.names import quote
@@ -103,22 +101,11 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
         frame = bound.workspace.trace(table).contents(bound.spark, pin.version)
         frame = shown(frame, table.layout)
     else:
+        frame = pinned_table(bound, source, pin)
         snapshot = bound.workspace.log(source.location or "").snapshot(pin.version)
-        names = in_sight(source, [column.name for column in columns_of(snapshot)])
-        small = _small_table(bound, source, snapshot)
-        frame = pinned_table(bound, source, pin) if small is None else small
         items = as_strings(frame.columns, snapshot)
-        frame = frame.selectExpr(*items, f"1L AS {weight_of(names)}")
+        frame = frame.selectExpr(*items, f"1L AS {weight_of(frame.columns)}")
     bound.view(f"new:{source.key}", frame)
-
-
-def _small_table(bound: Binding, source: Source, snapshot: Snapshot) -> DataFrame | None:
-    """The used columns of a table of few rows, read here."""
-    used = {name.lower() for name in source.columns}
-    names = {c.name for c in columns_of(snapshot) if c.name.lower() in used}
-    if not is_plain(snapshot) or len(names) < len(used):
-        return None
-    return local_rows(bound.spark, snapshot, snapshot.files, names)
 
 
 def pinned_table(bound: Binding, source: Source, pin: Pin) -> DataFrame:
