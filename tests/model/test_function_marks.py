@@ -56,6 +56,13 @@ def test_another_text_has_another_mark(one: str, other: str) -> None:
     assert mark_of(_made(one)) != mark_of(_made(other))
 
 
+def test_where_it_stands_does_not_count() -> None:
+    inner = "def make():\n    return lambda x: x * 3\nf = make()"
+    later = "from __future__ import annotations\nf = lambda x: x * 3"
+    marks = {mark_of(_made(text)) for text in ("f = lambda x: x * 3", inner, later)}
+    assert len(marks) == 1
+
+
 def test_the_type_it_returns_counts() -> None:
     f = _made("f = lambda x: x")
     assert isinstance(f, FunctionType)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+# What a function takes and gives; not what its module imports from __future__, nor where it stands.
+_FLAGS = (
+    inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)  # fmt: skip
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -24,7 +30,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, CodeType):
         seen.add(id(value))
         yield value.co_code.hex()
-        yield repr((value.co_names, value.co_varnames, value.co_flags))
+        yield repr((value.co_names, value.co_varnames, value.co_flags & _FLAGS))
         yield from _each(value.co_consts, seen)
     elif isinstance(value, tuple | list):
         yield from _each(value, seen)

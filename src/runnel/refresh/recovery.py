@@ -55,7 +55,7 @@ def _take_over(workspace: Workspace, table: StreamTable, last: TraceCommit) -> S
         table.id, frontier, last.epoch, last.since, last.version,
         incarnation=table.incarnation, is_noticed=table.grouped, known_epoch=table.epoch,
     )  # fmt: skip
-    if last.epoch > table.epoch and last.metadata["action"] == RefreshAction.REINITIALIZE:
+    if last.epoch > table.epoch and last.metadata.get("action") == RefreshAction.REINITIALIZE:
         workspace.catalog.clear_reinitialize(table.id, last.metadata["reason"])
     return current(workspace, table.id)
 
