@@ -19,8 +19,15 @@ def is_prepared() -> bool:
 
 
 def prepare() -> bool:
-    """Make the archive; False when Java could not, which only costs time at each start."""
+    """Make the archive; False when that cannot be done, which only costs time at each start."""
     archive = archive_of(find_java())
+    try:
+        return _made(archive)
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def _made(archive: Path) -> bool:
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="making-", dir=archive.parent) as folder:
         made = Path(folder) / archive.name
