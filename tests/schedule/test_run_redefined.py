@@ -144,13 +144,21 @@ def test_a_name_that_was_given_past_the_lake_is_followed_too(
     assert all(lake.verify(name).ok for name in ("totals", "counts", "both"))
 
 
+@pytest.fixture
+def keeper(
+    lake: Lake, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SessionKeeper:
+    """That of another process, which has opened its session itself."""
+    made = SessionKeeper(tmp_path / "lake", lake._workspace.catalog, None, None, {})
+    monkeypatch.setattr(made, "_start", lambda: Session(spark, is_owned=False))
+    return made
+
+
 def test_names_of_another_process_are_taken_over_moved_and_given_up(
-    lake: Lake, source: Source, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, keeper: SessionKeeper, source: Source, spark: SparkSession, tmp_path: Path
 ) -> None:
     """A session that the lake has opened itself knows base tables by what the catalog says."""
     catalog = lake._workspace.catalog
-    keeper = SessionKeeper(tmp_path / "lake", catalog, None, None, {})
-    monkeypatch.setattr(keeper, "_start", lambda: Session(spark, is_owned=False))
     name, other = TableName.parse("named"), tmp_path / "orders_2"
     spark.sql(f"CREATE TABLE copy USING delta LOCATION '{other}' AS SELECT * FROM orders")
     for place in (source.path, str(other)):
@@ -164,12 +172,10 @@ def test_names_of_another_process_are_taken_over_moved_and_given_up(
 
 
 def test_names_are_given_when_they_are_asked_for(
-    lake: Lake, source: Source, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, keeper: SessionKeeper, source: Source, spark: SparkSession
 ) -> None:
     """Refreshes need none; giving them takes a daemon longer than the start of its Spark."""
     catalog = lake._workspace.catalog
-    keeper = SessionKeeper(tmp_path / "lake", catalog, None, None, {})
-    monkeypatch.setattr(keeper, "_start", lambda: Session(spark, is_owned=False))
     name = TableName.parse("asked")
     catalog.register_base_table(name, f"file:{source.path}")
     assert keeper.begin() is spark
