@@ -67,7 +67,7 @@ def overlay(base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: i
     """Like `net`, for a base in which no row is twice: what came later takes away or adds.
 
     The base is read once, and all its rows have different `__key`s: a row that is taken away must
-    be there, so the key alone finds it. `rows` estimates those of `later`.
+    be there, so the key alone finds it. `rows` estimates how many are taken away.
     """
     names = [KEY, *(column.name for column in stored)]
     # The join asks for this on one side only, and the two uses of the sums would not be one.
