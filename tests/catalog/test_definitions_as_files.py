@@ -129,4 +129,7 @@ def test_definitions_of_another_catalog_are_unknown(
     definitions.remove([known.id])
     assert catalog.copy_missing() == ["sales"]
     assert catalog.copy_missing() == []
+    definitions.save(replace(known, query="SELECT 0"))
+    assert catalog.copy_missing() == ["sales"], "killed before the new one was written"
+    assert known in definitions.load()[0]
     assert known.id in definitions.ids()

@@ -23,7 +23,9 @@ from crash.victim import OTHER, QUERY
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
-from runnel.refresh.lifecycle import orphans, remove_orphans
+from runnel.cli.checks import repair
+from runnel.refresh.lifecycle import orphans
+from runnel.refresh.workspace import Workspace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -42,10 +44,16 @@ POINTS = {
     ),
     "full": ("trace.replace.written", "trace.replace.committed"),
     "reinitialize": ("refresh.before_append", "trace.replace.committed"),
-    "create": ("trace.replace.written", "create.before_catalog", "create.after_catalog"),
-    "alter": ("alter.before_catalog", "alter.after_catalog"),
-    "drop": ("drop.before_catalog", "drop.after_catalog"),
-    "compact": ("trace.compact.written",),
+    "create": (
+        "trace.replace.written", "trace.replace.committed", "create.before_catalog",
+        "definition.before_copy", "create.after_catalog",
+    ),
+    "alter": (
+        "trace.replace.written", "alter.before_catalog", "definition.before_copy",
+        "alter.after_catalog",
+    ),
+    "drop": ("drop.before_catalog", "definition.removed", "drop.after_catalog"),
+    "compact": ("trace.compact.written", "trace.compact.committed"),
     "tidy": ("trace.compact.committed",),
     "merge": ("trace.merge.written", "trace.merge.committed"),
     "together": ("switch.before_catalog", "switch.after_catalog"),
@@ -58,9 +66,12 @@ _DONE = {
     ("reinitialize", "trace.replace.committed"), ("create", "create.after_catalog"),
     ("alter", "alter.after_catalog"), ("tidy", "trace.compact.committed"),
     ("together", "switch.after_catalog"), ("group", "group.after_switch"),
+    ("create", "definition.before_copy"), ("alter", "definition.before_copy"),
 }  # fmt: skip
 _LEFT_BEHIND = {
     ("create", "trace.replace.written"), ("create", "create.before_catalog"),
+    ("create", "trace.replace.committed"), ("alter", "trace.replace.written"),
+    ("alter", "definition.before_copy"),
     ("alter", "alter.before_catalog"), ("alter", "alter.after_catalog"),
     ("together", "switch.before_catalog"), ("drop", "drop.after_catalog"),
 }  # fmt: skip
@@ -129,7 +140,8 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
         _check_group(lake, is_advanced=point == "group.after_switch")
     names = {t.name for t in lake.status()}
     concerned = [name for name in _concerned(operation) if name in names]
-    assert ("fresh" in names) == (point in {"create.after_catalog", "switch.after_catalog"})
+    is_made = operation in ("create", "together") and (operation, point) in _DONE
+    assert ("fresh" in names) == is_made
     assert ("doomed" in names) == (point != "drop.after_catalog")
     for name in concerned:
         _check_first(lake, name, operation, point)
@@ -141,9 +153,23 @@ def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:
         assert verified.ok, str(verified)
     workspace = lake._workspace
     assert bool(orphans(workspace)) == ((operation, point) in _LEFT_BEHIND)
-    remove_orphans(workspace)
-    owned = {t.incarnation for t in workspace.catalog.tables()}
-    assert {p.name for p in workspace.traces_path.iterdir()} == owned
+    repair(workspace)
+    _check_storage(workspace)
+
+
+def _check_storage(workspace: Workspace) -> None:
+    """Nothing is left that belongs to no table, no entry of a log, or an earlier definition."""
+    tables = {t.incarnation: t for t in workspace.catalog.tables()}
+    assert {p.name for p in workspace.traces_path.iterdir()} == tables.keys()
+    for incarnation in tables:
+        folder = workspace.traces_path / incarnation
+        log = "".join(p.read_text() for p in (folder / "_delta_log").glob("*.json"))
+        assert not [p.name for p in folder.glob("run-*") if p.name not in log]
+    definitions = workspace.catalog.definitions
+    assert definitions is not None
+    copied, bad = definitions.load()
+    assert {(t.id, t.query) for t in copied} == {(t.id, t.query) for t in tables.values()}
+    assert not bad
 
 
 def _check_first(lake: Lake, name: str, operation: str, point: str) -> None:
@@ -155,7 +181,8 @@ def _check_first(lake: Lake, name: str, operation: str, point: str) -> None:
     else:
         assert lake.verify(name).ok, f"{name} after {point}"
     if name == "doomed":
-        assert lake.status(name).query == (OTHER if point == "alter.after_catalog" else QUERY)
+        is_altered = operation == "alter" and (operation, point) in _DONE
+        assert lake.status(name).query == (OTHER if is_altered else QUERY)
     first = lake.refresh(name)
     if is_done and name in _worked_on(operation):
         assert first.action == "NO_DATA", str(first)

@@ -32,6 +32,7 @@ from runnel.catalog.schema import (
     stream_tables,
 )
 from runnel.errors import AlreadyExists, InUse, NotFound
+from runnel.model.failpoints import reach
 from runnel.model.names import TableName
 
 # Notes about running, which no other process has to hear of.
@@ -156,6 +157,7 @@ class Writer(Recorder):
             if self.definitions is not None:
                 # Before the commit: a file that stays behind would be taken for a lost table.
                 self.definitions.remove(ids)
+                reach("definition.removed")
 
     def register_base_table(self, name: TableName, location: str) -> None:
         """Know an external Delta table by a name; a second time moves the name."""
@@ -169,11 +171,11 @@ class Writer(Recorder):
             connection.execute(base_tables.delete().where(base_tables.c.key == name.key))
 
     def copy_missing(self) -> list[str]:
-        """Copy the definitions that have no file, and name them."""
+        """Copy the definitions that have no file, or an older one, and name them."""
         if self.definitions is None:
             return []
-        there = self.definitions.ids()
-        missing = [table for table in self.tables() if table.id not in there]
+        there = {table.id: _defined(table) for table in self.definitions.load()[0]}
+        missing = [table for table in self.tables() if there.get(table.id) != _defined(table)]
         self.definitions.save(*missing)
         return [str(table.name) for table in missing]
 
@@ -185,8 +187,17 @@ class Writer(Recorder):
         return [table for table in self.definitions.load()[0] if table.id not in known]
 
     def _copy(self, table_id: str) -> None:
+        reach("definition.before_copy")
         if self.definitions is not None and (table := self.get(table_id)) is not None:
             self.definitions.save(table)
+
+
+def _defined(table: StreamTable) -> tuple[object, ...]:
+    """What a definition's file is for: all that the logs of the tables do not tell."""
+    return (
+        table.incarnation, table.name, table.query, table.mode, table.schedule, table.state,
+        table.comment, table.options, table.settings,
+    )  # fmt: skip
 
 
 def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
