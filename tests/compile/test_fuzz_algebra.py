@@ -24,6 +24,8 @@ _SHARES = {0: 0.35, 1: 0.4, 2: 0.2, 3: 0.05}
 
 # Run side by side where tests are.
 _PARTS = 4
+# The least number of different queries in a part; one has up to twenty rounds.
+_QUERIES = _ASKED // _PARTS // 15
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,8 @@ def test_generated_cases(
     for depth, share in _SHARES.items():
         asked = max(1, round(_ASKED * share / _PARTS))
         run_rounds(asked, depth, lambda made, tally: check(con, made, tally), tally, part)
-    judge(tally)
     record_property("tally", str(tally))
+    judge(tally, _QUERIES)
 
 
 def test_a_failure_is_told_by_a_small_case() -> None:

@@ -27,10 +27,12 @@ _WORDS = (
 _BEYOND_WORDS = re.compile(
     r"COUNT\(DISTINCT [^()]*,|COUNT\(DISTINCT CASE[^()]*, CASE|STRUCT\(|LATERAL VIEW|array<"
     r"|\b(COLLECT_LIST|COLLECT_SET|SORT_ARRAY|LISTAGG|PERCENTILE\w*|MODE|MIN_BY|TRY_SUM|SOME|COUNT_IF)\("
-    r"|ROLLUP|CUBE|GROUPING SETS"
+    r"|ROLLUP|CUBE|GROUPING SETS|(?<!EXPLODE\()\bARRAY\("
 )
 
 _DIGITS = 30
+# An instant is told as a time in UTC, which is the zone of the sessions that it is compared with.
+_INSTANTS = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
 
 
 def duck_type(spark: str) -> str:
@@ -62,6 +64,9 @@ def transpile(sql: str, scales: Mapping[str, int] | None = None) -> str:
     is a decimal with four more digits, so that AVG over such a column is written as a rounded quotient.
     """
     tree = sqlglot.parse_one(sql, dialect=SparkSql)
+    for type_ in tree.find_all(exp.DataType):
+        if type_.this in _INSTANTS:
+            type_.set("this", exp.DataType.Type.TIMESTAMP)
     return tree.transform(lambda node: _adapt(node, scales or {})).sql("duckdb")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -150,6 +151,9 @@ def arrow_rows(columns: Mapping[str, str], rows: Sequence[Row]) -> pa.Table:
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:
+    if isinstance(value, datetime) and pa.types.is_timestamp(type_) and type_.tz:
+        # What Spark gives back is in the zone of this machine.
+        return value.astimezone()
     return Decimal(value) if pa.types.is_decimal(type_) and isinstance(value, str) else value
 
 

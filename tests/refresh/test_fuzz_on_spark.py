@@ -32,7 +32,7 @@ def _run(asked: int, check: Check, record: Callable[[str, object], None], moved:
     for depth, share in _SHARES.items():
         run_rounds(max(1, round(asked * share)), depth, check, tally, for_spark=True)
     record("tally", str(tally))
-    judge(tally, moved)
+    judge(tally, asked // 8, moved)
 
 
 def test_in_memory(spark: SparkSession, record_property: Callable[[str, object], None]) -> None:

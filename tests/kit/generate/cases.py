@@ -61,10 +61,11 @@ class Tally:
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
     def __str__(self) -> str:
-        refused = ", ".join(f"{n} x {r}" for r, n in sorted(self.refused.items()))
+        reasons = ", ".join(f"{n} x {r}" for r, n in sorted(self.refused.items()))
+        told = f" ({reasons})" if reasons else ""
         return (
-            f"{self.rounds} rounds of changes checked on {self.checked} queries, of which {self.moved} "
-            f"changed the result; queries refused: {refused or 'none'}"
+            f"{self.rounds} cases (rounds of changes) checked, of which {self.moved} changed the "
+            f"result, on {self.checked} queries; {sum(self.refused.values())} queries refused{told}"
         )
 
 

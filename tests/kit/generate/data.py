@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,9 +19,21 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "bigint": (1, 0, 2, 3, None),
     "string": ("a", "b", "", None),
     "decimal(10,2)": (Decimal("1.00"), Decimal("0.50"), Decimal("-1.00"), Decimal("2.25"), None),
-    "double": (0.5, 1.5, -0.25, None),
+    # What is equal and not the same, and what swallows whatever it meets.
+    "double": (0.5, 1.5, -0.25, None, 0.0, -0.0, math.nan, math.inf, -math.inf),
     "boolean": (True, False, None),
-    "date": (datetime.date(2024, 1, 1), datetime.date(2024, 2, 1), None),
+    "date": (
+        datetime.date(2024, 1, 1),
+        datetime.date(2024, 2, 1),
+        datetime.date(1969, 12, 31),
+        None,
+    ),
+    "timestamp": (
+        datetime.datetime(2024, 1, 1),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+        None,
+    ),
+    "array<int>": ((1, 2), (), (1,), None),
 }
 _COLUMNS = (
     Column("k", "int"),
@@ -31,6 +44,8 @@ _COLUMNS = (
     Column("b", "boolean"),
     Column("m", "bigint"),
     Column("y", "date"),
+    Column("z", "timestamp"),
+    Column("v", "array<int>"),
 )
 
 

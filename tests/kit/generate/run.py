@@ -40,9 +40,9 @@ def run_rounds(
         assert sum(tally.refused.values()) < tally.checked + 50, f"most are refused: {tally}"
 
 
-def judge(tally: Tally, moved: float = 0.3) -> None:
-    """Print what was checked; fails when that was little of what was made, or moved too little."""
-    print(tally)
+def judge(tally: Tally, queries: int, moved: float = 0.3) -> None:
+    """Fail when fewer queries were checked, or less of what was made, or when it moved too little."""
+    assert tally.checked >= queries, f"fewer than {queries} queries were checked: {tally}"
     assert sum(tally.refused.values()) < tally.checked, f"most are refused: {tally}"
     assert tally.moved >= tally.rounds * moved, f"most rounds change nothing: {tally}"
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from kit.generate.dice import Dice, chance, pick
 
 INT, TEXT, DECIMAL, DOUBLE, BOOLEAN, DATE = "int", "string", "decimal", "double", "boolean", "date"
-FAMILIES = (INT, TEXT, DECIMAL, DOUBLE, BOOLEAN, DATE)
+STAMP, ARRAY = "timestamp", "array"
+FAMILIES = (INT, TEXT, DECIMAL, DOUBLE, BOOLEAN, DATE, STAMP, ARRAY)
 LITERALS = {
     INT: ("0", "1", "2", "3", "-1"),
     TEXT: ("'a'", "'b'", "''"),
@@ -16,6 +17,8 @@ LITERALS = {
     DOUBLE: ("CAST(0.5 AS DOUBLE)", "CAST(1.5 AS DOUBLE)"),
     BOOLEAN: ("TRUE", "FALSE"),
     DATE: ("DATE '2024-01-01'", "DATE '2024-02-01'"),
+    STAMP: ("TIMESTAMP '2024-01-01 00:00:00'", "TIMESTAMP '1969-12-31 23:59:59.999999'"),
+    ARRAY: ("ARRAY(1, 2)", "ARRAY(1)"),
 }
 
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from kit.duck import Table
 from kit.generate.dice import Dice, chance, pick
-from kit.generate.scalars import BOOLEAN, DATE, DECIMAL, DOUBLE, INT, TEXT, Visible
+from kit.generate.scalars import ARRAY, BOOLEAN, DATE, DECIMAL, DOUBLE, INT, STAMP, TEXT, Visible
 
-_FAMILIES = {"string": TEXT, "double": DOUBLE, "boolean": BOOLEAN, "date": DATE}
+_FAMILIES = {
+    "string": TEXT, "double": DOUBLE, "boolean": BOOLEAN, "date": DATE, "timestamp": STAMP,
+    "array<int>": ARRAY,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
