@@ -80,6 +80,7 @@ class ProgramRun:
             self.counts[token] = 0
             return
         if step.again is not None:
+            self._bring_here(step)
             rows, self.counts[token] = run_rounds(self.bound, step, self._filled, self._note)
             self.bound.view(token, rows)
             return
@@ -94,6 +95,26 @@ class ProgramRun:
             if step.keep is Keep.RESTRICTING:
                 self.counts[token] = sum(map(self.source_rows, step.meets))
             self.bound.inline[token] = sql
+
+    def _bring_here(self, step: Step) -> None:
+        """Fetch the few rows that every round would read from files again."""
+        for token in self._readings(step):
+            kind, _, name = token.partition(":")
+            rows = self.state_rows() if kind == "state" else self.source_rows(name)
+            if rows <= self._few:
+                self._token(token)
+                self.bound.bring_here(token)
+
+    def _readings(self, step: Step) -> set[str]:
+        """What a step reads of sources and of the state, by itself or by steps in its text."""
+        found: set[str] = set()
+        for token in step.reads:
+            kind, _, name = token.partition(":")
+            if kind in ("new", "state"):
+                found.add(token)
+            elif name in self._steps and name not in self._made:
+                found |= self._readings(self._steps[name])
+        return found
 
     def _keep(self, step: Step, sql: str, most: int | None) -> None:
         """Compute a step's rows once, and know how many there are."""
