@@ -210,6 +210,18 @@ class Recorder(Reader):
         with writing(self.engine) as connection:
             finish(connection, attempt_id, outcome, finished_at, fields)
 
+    def note_phase(self, table_id: str, epoch: int, phase: str, seconds: float) -> None:
+        """Add to the phases of the refresh that wrote an epoch, after it is done."""
+        c = refresh_history.c
+        wrote = sa.and_(c.table_id == table_id, c.epoch == epoch, c.outcome == Outcome.OK.value)
+        with writing(self.engine) as connection:
+            query = sa.select(c.id, c.phases).where(wrote).order_by(c.id).limit(1)
+            row = connection.execute(query).first()
+            if row is not None:
+                phases = {**row.phases, phase: round(seconds, 4)}
+                change = refresh_history.update().where(c.id == row.id).values(phases=phases)
+                connection.execute(change)
+
     def close_interrupted(self, is_alive: Callable[[Owner], bool] = is_alive) -> tuple[int, ...]:
         """Close the attempts whose owner died while they ran."""
         query = sa.select(refresh_history.c.id, refresh_history.c.owner).where(

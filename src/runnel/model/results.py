@@ -15,6 +15,8 @@ _WAYS = ("differential", "full")
 
 ITERATIONS = "iterations"
 """Among the phases of a cycle's refresh: how many rounds it took."""
+TIDYING = "tidying"
+"""A phase that follows a refresh when it is done: what was appended is compacted or merged."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
