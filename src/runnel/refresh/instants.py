@@ -11,6 +11,7 @@ from runnel.catalog import Attempt, StreamTable, Writer
 from runnel.catalog.recorder import HISTORY_LIMIT
 from runnel.errors import UserError
 from runnel.model.frontier import Frontier, Pin
+from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
 from runnel.refresh.plan import FIRST_FILL
 
@@ -43,15 +44,21 @@ class Past:
         self._tables = {table.name.key: table for table in catalog.tables()}
         self._older: dict[str, list[tuple[int, Frontier]]] = {}
 
-    def common(self, keys: Sequence[str], at: datetime | None) -> dict[str, State]:
-        """The newest states of these tables, none after `at`, that belong to one instant."""
+    def common(
+        self, keys: Sequence[str], at: datetime | None, others: Sequence[TableName] = ()
+    ) -> dict[str, State]:
+        """The newest states of these tables, none after `at`, that belong to one instant.
+
+        With base tables beside them (`others`), only states of which it is known what they saw.
+        """
         chains = {key: self._states(key, at) for key in keys}
         states = {key: self._next(chains[key], self._tables[key], at) for key in keys}
-        while len(states) > 1 and (pair := _disagreeing(list(states.values()))) is not None:
+        is_compared = len(states) + len(others) > 1
+        while is_compared and (pair := _disagreeing(list(states.values()))) is not None:
             newer = pair.table
             following = next(chains[newer.name.key], None)
             if following is None:
-                raise self._no_common(keys, newer, at)
+                raise self._no_common(keys, newer, at, others)
             states[newer.name.key] = following
         return states
 
@@ -127,8 +134,14 @@ class Past:
                 break
         return found
 
-    def _no_common(self, keys: Sequence[str], newer: StreamTable, at: datetime | None) -> UserError:
-        names = ", ".join(str(self._tables[key].name) for key in keys)
+    def _no_common(
+        self,
+        keys: Sequence[str],
+        newer: StreamTable,
+        at: datetime | None,
+        others: Sequence[TableName],
+    ) -> UserError:
+        names = ", ".join(map(str, [*(self._tables[key].name for key in keys), *others]))
         until = f" up to {_shown(at)}" if at else ""
         spans = [
             f"{self._tables[key].name} at {_shown(frontier.data_timestamp)}"
