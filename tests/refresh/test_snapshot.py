@@ -177,9 +177,10 @@ def test_a_base_table_beside_what_nobody_can_tell_the_versions_of(
         lake.snapshot(["total", "orders"])
     lake.refresh()
     with lake.snapshot(["total", "orders"]) as both:
-        assert both.sql("SELECT total FROM total").first() == both.sql(
-            "SELECT SUM(amount) FROM orders"
-        ).first()
+        assert (
+            both.sql("SELECT total FROM total").first()
+            == both.sql("SELECT SUM(amount) FROM orders").first()
+        )
 
 
 def test_a_base_table_that_was_created_again(lake: Lake, source: Source) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from runnel.catalog import Attempt, StreamTable, Writer
-from runnel.catalog.recorder import HISTORY_LIMIT
+from runnel.catalog.pruning import HISTORY_LEAST, HISTORY_MOST
 from runnel.errors import UserError
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.names import TableName
@@ -42,7 +42,7 @@ class Past:
         self._catalog = catalog
         self._is_readable = is_readable
         self._tables = {table.name.key: table for table in catalog.tables()}
-        self._older: dict[str, list[tuple[int, Frontier]]] = {}
+        self._older: dict[tuple[str, int], tuple[list[tuple[int, Frontier]], bool]] = {}
 
     def common(
         self, keys: Sequence[str], at: datetime | None, others: Sequence[TableName] = ()
@@ -115,24 +115,35 @@ class Past:
     def _history(self, key: str) -> Iterator[tuple[int, Frontier]]:
         """Newest first; mostly the present state is enough, and the history is not loaded."""
         table = self._tables[key]
-        if table.frontier is not None:
-            yield table.epoch, table.frontier
-            if key not in self._older:
-                self._older[key] = self._load(table, table.frontier)
-            yield from self._older[key]
+        if table.frontier is None:
+            return
+        yield table.epoch, table.frontier
+        seen = 0
+        for limit in (HISTORY_LEAST, HISTORY_MOST):
+            if (key, limit) not in self._older:
+                self._older[key, limit] = self._load(table, table.frontier, limit)
+            older, is_all = self._older[key, limit]
+            yield from older[seen:]
+            seen = len(older)
+            if is_all:
+                return
 
-    def _load(self, table: StreamTable, newest: Frontier) -> list[tuple[int, Frontier]]:
+    def _load(
+        self, table: StreamTable, newest: Frontier, limit: int
+    ) -> tuple[list[tuple[int, Frontier]], bool]:
+        """The states before the newest, of so many attempts; and whether these were all."""
         found: list[tuple[int, Frontier]] = []
         last = newest.data_timestamp
-        for attempt in self._catalog.history(table.name.key, HISTORY_LIMIT):
+        attempts = self._catalog.history(table.name.key, limit)
+        for attempt in attempts:
             entry = _entry(attempt)
             if entry is not None and entry[1].data_timestamp < last:
                 found.append(entry)
                 last = entry[1].data_timestamp
             if attempt.reason == FIRST_FILL and attempt.outcome is Outcome.OK:
                 # What is older belongs to another query of the same name.
-                break
-        return found
+                return found, True
+        return found, len(attempts) < limit
 
     def _no_common(
         self,
