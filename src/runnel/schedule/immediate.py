@@ -13,8 +13,8 @@ from runnel.catalog import Source, StreamTable
 from runnel.errors import ImmediateRefreshFailed, RunnelError
 from runnel.model.frontier import Pin
 from runnel.model.refresh import RefreshMode, TableState
+from runnel.refresh.looking import pin_source
 from runnel.refresh.views import redefined_view
-from runnel.refresh.windows import pin_source
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream, refresh_order
 from runnel.schedule.passes import refresh_pass

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Source, StreamTable
 from runnel.errors import NotFound, RunnelError
 from runnel.model.names import RESERVED, TableName
 from runnel.model.refresh import RefreshAction, TableState
@@ -45,20 +45,28 @@ class OnePass:
 
     @staticmethod
     def begin(
-        workspace: Workspace, targets: set[str] | None, beside: Iterable[StreamTable] = ()
+        workspace: Workspace,
+        targets: set[str] | None,
+        beside: Iterable[StreamTable] = (),
+        sources: Sequence[Source] = (),
     ) -> OnePass:
         """Over the targets (None: all) and all above them, at an instant later than theirs.
 
-        It is later than that of the tables `beside` too.
+        It is later than that of the tables `beside` too. All base sources are pinned here, those
+        among `sources` too: who is refreshed late in the pass reads nothing that came meanwhile.
         """
         tables = {t.name.key: t for t in workspace.catalog.tables()}
         default = workspace.settings.diamond_consistency
         units = refresh_units(tables.values(), targets, default)
         known = [tables[key] for unit in units for key in unit]
         pins = Pins(workspace, instant_after([*known, *beside]))
+        pins.check(_base_sources(known, sources))
         failed = renew_views(workspace, tables, targets, pins)
         if any(tables[table.name.key] is not table for table in known):
             units = refresh_units(tables.values(), targets, default)
+            # They may read other tables now, or others under the same names.
+            pins = Pins(workspace, pins.data_timestamp)
+            pins.check(_base_sources([tables[key] for unit in units for key in unit], sources))
         return OnePass(workspace, tables, units, pins, failed)
 
     def run(self) -> Iterator[tuple[str, RefreshResult]]:
@@ -130,6 +138,11 @@ class OnePass:
         owner = self.workspace.leases.owner
         with suppress(NotFound):
             self.workspace.catalog.record_skip(table.id, owner, result.reason, once=True)
+
+
+def _base_sources(tables: Iterable[StreamTable], sources: Iterable[Source]) -> list[Source]:
+    read = [source for table in tables for source in table.sources]
+    return [source for source in (*read, *sources) if source.kind != "stream"]
 
 
 def instant_after(tables: Iterable[StreamTable]) -> datetime:

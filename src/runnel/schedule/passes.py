@@ -65,14 +65,16 @@ def bring_up(
     """
     targets = {s.key for s in sources if s.kind == "stream"}
     for _ in range(_TRIES):
-        one = OnePass.begin(workspace, targets, beside=gone)
+        one = OnePass.begin(workspace, targets, beside=gone, sources=sources)
         members = [one.tables[key] for unit in one.units for key in unit]
         at_rest = next((t for t in members if t.state is TableState.SUSPENDED), None)
         oldest = oldest_that_fits(made, gone, one.pins.data_timestamp, is_any=at_rest is not None)
         if oldest is not None and targets:
             found = newest_state(workspace.catalog, sources, oldest)
             if found is not None:
-                return Pins(workspace, found.data_timestamp, dict(found.pins))
+                pins = Pins(workspace, found.data_timestamp, dict(found.pins))
+                pins.check(sources)
+                return pins
         if at_rest is not None:
             raise _nothing_fits(at_rest)
         for _ in one.run():
