@@ -67,7 +67,7 @@ class Defining(OpenLake):
             return self._status(target)
         mode = RefreshMode.parse(refresh_mode)
         asked = _asked_of_diamonds(diamond_consistency)
-        self._keeper.sync()
+        self._keeper.ready()
         table = self._draft(target, query, mode, schedule, dialect, comment)
         table = replace(table, options={**table.options, **asked})
         if existing is not None and or_replace:
@@ -104,7 +104,7 @@ class Defining(OpenLake):
         if not queries:
             raise UserError("create_stream_tables needs at least one name and query")
         mode = RefreshMode.parse(refresh_mode)
-        self._keeper.sync()
+        self._keeper.ready()
         drafts = [
             self._draft(name_of(name), query, mode, schedule, dialect)
             for name, query in queries.items()
@@ -142,7 +142,7 @@ class Defining(OpenLake):
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
         check_mode(mode, changes.get("schedule", table.schedule))
         if query is not None:
-            self._keeper.sync()
+            self._keeper.ready()
             spoken = dialect or table.options.get("dialect", "spark")
             self._alter_query(replace(table, **changes, mode=mode), table, query, spoken)
             self._keeper.sync()

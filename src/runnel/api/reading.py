@@ -130,13 +130,14 @@ class Reading(OpenLake):
         refresh_mode: str | RefreshMode = RefreshMode.AUTO, dialect: str = "spark",
     ) -> Explanation:  # fmt: skip
         """How a table is, or a query would be, kept up to date."""
-        self._keeper.sync()
         if name is not None:
+            self._keeper.sync()
             table = self._find(name)
             found = explain_table(self._workspace, table)
             return replace(found, translation=table.query if "dialect" in table.options else "")
         if query is None:
             raise UserError("explain needs a table's name or query=")
+        self._keeper.ready()
         mode = RefreshMode.parse(refresh_mode)
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
         found = explain_query(self._workspace, wording.settings, wording.query, mode)

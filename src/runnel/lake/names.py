@@ -1,4 +1,4 @@
-"""Names of tables: keeping an embedded session's catalog in step with the folder, and look-ups."""
+"""Names of tables: keeping a session's catalog in step with the folder, and look-ups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
-from runnel.errors import SourceError
+from runnel.errors import SourceError, UserError
 from runnel.lake.translate import translate
 from runnel.model.names import TableName, quote
 
@@ -38,17 +38,24 @@ class TableInfo:
     view_text: str | None = None
 
 
-def sync_tables(spark: SparkSession, warehouse: Path, known: dict[str, TableName]) -> None:
+def sync_tables(
+    spark: SparkSession, warehouse: Path, known: dict[str, TableName], *, is_borrowed: bool = False
+) -> None:
     """Register Delta tables that appeared under the warehouse, drop those that are gone.
 
     `known` is what earlier calls registered, by table key; it is updated. Costs a directory
-    listing when nothing changed.
+    listing when nothing changed. In a borrowed session a name that stands for something else
+    keeps standing for it.
     """
     present = {name.key: name for name in _delta_folders(warehouse)}
     for key in known.keys() - present.keys():
         # Looked at once more: dropping a managed table deletes what someone has just put there.
         if find_folder(warehouse, known[key]) is None:
-            spark.sql(f"DROP TABLE IF EXISTS {known.pop(key).sql}")
+            name = known.pop(key)
+            if is_borrowed:
+                retract_location(spark, name, str(_place(warehouse, name)))
+            else:
+                spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
     for key in present.keys() - known.keys():
         # Delta refuses a managed table over files that are already there, so it gets a location.
         if (folder := find_folder(warehouse, present[key])) is not None:
@@ -56,11 +63,31 @@ def sync_tables(spark: SparkSession, warehouse: Path, known: dict[str, TableName
             known[key] = present[key]
 
 
+def check_schema(spark: SparkSession) -> None:
+    """Refuse a session in which a name without a schema means another table than it does here."""
+    catalog, schema = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    if (catalog, schema.lower()) != ("spark_catalog", "default"):
+        raise UserError(
+            f"the current schema of the Spark session is {catalog}.{schema}, which is not followed",
+            detail="a name without a schema means the schema default",
+            hint='lake.spark.sql("USE spark_catalog.default"), and write schema.table',
+        )
+
+
 def find_folder(warehouse: Path, name: TableName) -> Path | None:
     """The folder of a Delta table in the warehouse, without asking Spark."""
-    schema, table = name.schema.lower(), name.name.lower()
-    folder = warehouse / table if schema == "default" else warehouse / f"{schema}.db" / table
+    folder = _place(warehouse, name)
     return folder if _is_delta(str(folder)) else None
+
+
+def is_gone(location: str) -> bool:
+    """Whether there is no Delta table at a place of this machine; of others it is not known."""
+    return "://" not in location and not _is_delta(_plain(location))
+
+
+def is_same_place(one: str | None, other: str | Path) -> bool:
+    """Whether two locations are one, with or without the scheme that Spark puts before a path."""
+    return one is not None and _plain(one) == _plain(str(other))
 
 
 def remove_folder(warehouse: Path, name: TableName) -> None:
@@ -122,7 +149,7 @@ def retract_location(spark: SparkSession, name: TableName, location: str) -> Non
     """Forget a name that still stands for the Delta table of a place elsewhere; its files stay."""
     try:
         info = describe(spark, name)
-        is_there = info.kind is TableKind.DELTA and info.location == location
+        is_there = info.kind is TableKind.DELTA and is_same_place(info.location, location)
     except SourceError:
         # The name of files that are gone; other ones cannot be lost with it.
         is_there = True
@@ -137,6 +164,17 @@ def retract_view(spark: SparkSession, name: TableName) -> None:
     except AnalysisException as error:
         if "SCHEMA_NOT_FOUND" not in (error.getCondition() or ""):
             raise translate(error) from error
+
+
+def _place(warehouse: Path, name: TableName) -> Path:
+    schema, table = name.schema.lower(), name.name.lower()
+    return warehouse / table if schema == "default" else warehouse / f"{schema}.db" / table
+
+
+def _plain(location: str) -> str:
+    if location.startswith(("/", "file:")):
+        return "/" + location.removeprefix("file:").lstrip("/")
+    return location
 
 
 def _delta_folders(warehouse: Path) -> Iterator[TableName]:

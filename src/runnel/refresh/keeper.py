@@ -14,7 +14,11 @@ from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
 from runnel.lake.names import (
     TableKind,
+    check_schema,
     describe,
+    find_folder,
+    is_gone,
+    is_same_place,
     publish_view,
     register_location,
     remove_folder,
@@ -86,6 +90,10 @@ class SessionKeeper:
             return self._session.spark
 
     @property
+    def _warehouse(self) -> Path:
+        return self._folder / "warehouse"
+
+    @property
     def opened(self) -> SparkSession | None:
         """The session, if something needed one."""
         return self._session.spark if self._session is not None else None
@@ -112,11 +120,18 @@ class SessionKeeper:
             if is_changed:
                 # First of all: a name that one table gave up may be another one's by now.
                 self._let_go(spark)
-            if self._given is None:
-                sync_tables(spark, self._folder / "warehouse", self._base)
+            is_borrowed = self._given is not None
+            sync_tables(spark, self._warehouse, self._base, is_borrowed=is_borrowed)
             if is_changed:
                 self._take_up(spark)
                 self._revision = revision
+
+    def ready(self) -> SparkSession:
+        """Spark for a statement: with the names of all tables, which mean what they mean here."""
+        spark = self.begin()
+        check_schema(spark)
+        self.sync()
+        return spark
 
     def retract(self, names: Sequence[TableName]) -> None:
         """Take dropped tables out of this session; one that was never opened has no names."""
@@ -134,15 +149,15 @@ class SessionKeeper:
 
     def run(self, text: str, verb: str | None, target: TableName | None) -> DataFrame:
         """Run a Spark statement; a stream table cannot be its target."""
-        spark = self.open()
-        self.sync()
+        spark = self.ready()
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
+        leaves = self._left_by_drop(spark, target) if verb == "drop" and target else None
         is_query = _QUERY.match(text) is not None
         frame = _told(lambda: self._analysed(spark, text) if is_query else spark.sql(text))
         if target is not None and verb in ("create", "drop"):
-            if verb == "drop" and self._given is None:
-                remove_folder(self._folder / "warehouse", target)
+            if leaves is not None:
+                remove_folder(self._warehouse, leaves)
             self._note_external(spark, target)
         return frame
 
@@ -150,8 +165,7 @@ class SessionKeeper:
         self, frame: DataFrame, target: TableName, mode: WriteMode, options: Mapping[str, str]
     ) -> None:
         """Write a frame to a table, which is created when it is not there."""
-        spark = self.open()
-        self.sync()
+        spark = self.ready()
         self._refuse_stream_table("write", target)
         if _told(lambda: write_frame(spark, frame, target, mode, options)):
             self._note_external(spark, target)
@@ -183,7 +197,8 @@ class SessionKeeper:
     def _take_up(self, spark: SparkSession) -> None:
         """Give this session the names that it does not know yet."""
         for base in self._catalog.base_tables():
-            if base.name.key not in self._external:
+            # Given a name, a place without a table would become an empty one.
+            if base.name.key not in self._external and not is_gone(base.location):
                 register_location(spark, base.name, base.location)
                 self._external[base.name.key] = base
         for table in self._shown_tables():
@@ -212,17 +227,31 @@ class SessionKeeper:
             hint = "change its sources; a stream table follows them by itself"
         raise UserError(f"{target} is a stream table and cannot be changed directly", hint=hint)
 
+    def _left_by_drop(self, spark: SparkSession, target: TableName) -> TableName | None:
+        """The table whose folder in the warehouse stays behind when its name is dropped.
+
+        In a session of the user's own the name may stand for another table.
+        """
+        folder = find_folder(self._warehouse, target)
+        if folder is None:
+            return None
+        if self._given is None or is_same_place(describe(spark, target).location, folder):
+            return target
+        return None
+
     def _note_external(self, spark: SparkSession, target: TableName) -> None:
         """Tables stored outside the warehouse folder are remembered for other processes."""
         info = describe(spark, target)
-        if info.kind is TableKind.DELTA and info.location and self._given is None:
-            inside = info.location.removeprefix("file:").startswith(str(self._folder / "warehouse"))
-            if not inside:
+        if info.kind is TableKind.DELTA and info.location:
+            if not is_same_place(info.location, find_folder(self._warehouse, target) or ""):
                 self._catalog.register_base_table(target, info.location)
                 self._external[target.key] = BaseTable(target, info.location)
-        elif info.kind is TableKind.MISSING and target.key in self._external:
+        elif info.kind is TableKind.MISSING and self._is_noted(target):
             self._catalog.forget_base_table(target)
             self._external.pop(target.key, None)
+
+    def _is_noted(self, target: TableName) -> bool:
+        return any(base.name.key == target.key for base in self._catalog.base_tables())
 
 
 def _told(work: Callable[[], _T]) -> _T:
