@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from sqlglot import exp
 
-from runnel.compile.aggregates import spark_name
+from runnel.compile.aggregates import WAYS, Way, spark_name
 from runnel.compile.scalars import function_name
 from runnel.errors import NotDifferentiable
 
@@ -13,11 +15,12 @@ _NUMBERED = frozenset({"row_number", "ntile", "lag", "lead"})
 _POSITIONAL = frozenset({"first_value", "last_value", "nth_value", "first", "last", "any_value"})
 # A list over a window without an order is sorted instead.
 _LIST = "array_agg"
-_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+_SUMS = frozenset({"sum", "avg", "mean", "try_sum", "try_avg"})
 
 
 def window_function(window: exp.Window) -> exp.Expr:
-    """The function itself, without FILTER and IGNORE NULLS."""
+    """The function itself, without FILTER, IGNORE NULLS and WITHIN GROUP."""
     node = window.this
     while isinstance(node, _WRAPPERS):
         node = node.this
@@ -26,6 +29,35 @@ def window_function(window: exp.Window) -> exp.Expr:
 
 def shown(window: exp.Window) -> str:
     return f"{spark_name(window_function(window)).upper()}()"
+
+
+class Digits(Enum):
+    """Whether the order in which rows are added decides the last digits of a function's value."""
+
+    BY_ORDER = "always"
+    BY_TYPE = "of floating point numbers"
+    EXACT = "never"
+
+
+def digits_of(window: exp.Window) -> Digits:
+    """By the function alone; of one that is not known it depends on the type."""
+    name = spark_name(window_function(window))
+    if name in PEERS_ALIKE or (name in WAYS and name not in _SUMS):
+        return Digits.BY_ORDER if WAYS.get(name) is Way.IN_ORDER else Digits.EXACT
+    return Digits.BY_TYPE
+
+
+def refuse_unrepeatable(window: exp.Window) -> None:
+    """What cannot be kept below another operator cannot over a window: it is evaluated twice."""
+    name = spark_name(window_function(window))
+    if WAYS.get(name) in (Way.AT_ROOT, Way.REFUSED):
+        raise NotDifferentiable(
+            f"{name}() OVER (...)",
+            detail="its value depends on the order in which the rows arrive",
+            hint="take percentile(), which is exact, or use refresh mode FULL or AUTO"
+            if "percentile" in name
+            else "use refresh mode FULL or AUTO",
+        )
 
 
 def is_running(window: exp.Window) -> bool:
