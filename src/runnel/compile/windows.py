@@ -17,7 +17,7 @@ from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall, ide
 from runnel.algebra.scalar import Scalar, wrap
 from runnel.compile.in_frame import by_value, fold_over
 from runnel.compile.places import at
-from runnel.compile.scalars import column_type, function_name, mark, to_scalar
+from runnel.compile.scalars import column_type, mark, to_scalar
 from runnel.compile.typing import is_orderable
 from runnel.compile.window_forms import (
     Digits,
