@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from runnel.compile.aggregates import WAYS, Way, spark_name
 from runnel.compile.scalars import function_name
-from runnel.errors import NotDifferentiable
+from runnel.errors import InvalidQuery, NotDifferentiable
 
 PEERS_ALIKE = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 _NUMBERED = frozenset({"row_number", "ntile", "lag", "lead"})
@@ -80,17 +80,27 @@ def _frame(window: exp.Window) -> tuple[str, str]:
 def is_open(window: exp.Window) -> bool:
     """Whether the order of rows that tie decides the value."""
     name = function_name(window_function(window))
-    is_list = name == _LIST and bool(order_of(window))
-    decides = _has_rows(window) or is_list or name in _NUMBERED | _POSITIONAL
-    if name in PEERS_ALIKE or not decides:
-        return False
     if not order_of(window):
-        raise NotDifferentiable(
-            f"{shown(window)} OVER (...) without ORDER BY",
-            detail="which rows come first is open",
-            hint="add ORDER BY to the window",
-        )
-    return True
+        refuse_no_order(window)
+        return False
+    return name not in PEERS_ALIKE and (
+        _has_rows(window) or name in _NUMBERED | _POSITIONAL | {_LIST}
+    )
+
+
+def refuse_no_order(window: exp.Window) -> None:
+    """Without an order the first rows, and those before and after one, may be any: in no mode."""
+    name = function_name(window_function(window))
+    is_cut = _has_rows(window) and not _is_whole(window)
+    if order_of(window) or not (is_cut or name in _NUMBERED | _POSITIONAL):
+        return
+    raise InvalidQuery(
+        f"{shown(window)} OVER (...) without ORDER BY is not deterministic",
+        detail="which rows come first is open, and would change from one refresh to the next",
+        hint="add ORDER BY to the window"
+        if is_cut
+        else "add ORDER BY to the window, or take min() or max() over it",
+    )
 
 
 def is_by_place(window: exp.Window) -> bool:
@@ -98,10 +108,13 @@ def is_by_place(window: exp.Window) -> bool:
     name = function_name(window_function(window))
     if name not in _POSITIONAL | {_LIST} or _has_rows(window) or not order_of(window):
         return False
-    start, end = _frame(window)
-    is_whole = (start, end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
     is_first = name in ("first_value", "first") and window.this is window_function(window)
-    return not is_whole and not (is_first and start == "UNBOUNDED PRECEDING")
+    from_start = _frame(window)[0] == "UNBOUNDED PRECEDING"
+    return not _is_whole(window) and not (is_first and from_start)
+
+
+def _is_whole(window: exp.Window) -> bool:
+    return _frame(window) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
 
 
 def _has_rows(window: exp.Window) -> bool:
