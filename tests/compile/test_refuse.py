@@ -31,3 +31,34 @@ def test_refused(call: str) -> None:
 )
 def test_taken(call: str) -> None:
     refuse(f"SELECT {call} AS r FROM t")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT a FROM t OFFSET 1", "OFFSET without ORDER BY"),
+        ("SELECT a FROM (SELECT a FROM t OFFSET 1) q ORDER BY a LIMIT 1", "OFFSET without"),
+        ("SELECT first_value(x) OVER (PARTITION BY k) FROM t", "FIRST_VALUE"),
+        ("SELECT last_value(x) IGNORE NULLS OVER (PARTITION BY k) FROM t", "LAST_VALUE"),
+        ("SELECT nth_value(x, 2) OVER (PARTITION BY k) FROM t", "NTH_VALUE"),
+        ("SELECT any_value(x) OVER (PARTITION BY k) FROM t", "ANY_VALUE"),
+        ("SELECT first(x) OVER w FROM t WINDOW w AS (PARTITION BY k)", "FIRST"),
+        ("SELECT SUM(x) OVER (PARTITION BY k ROWS 1 PRECEDING) FROM t", "SUM"),
+    ],
+)
+def test_what_needs_an_order_is_refused_without_one(query: str, words: str) -> None:
+    with pytest.raises(InvalidQuery, match=words) as caught:
+        refuse(query)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT first(x) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY x)",
+        "SELECT SUM(x) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
+        "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u LIMIT 1)",
+    ],
+)
+def test_what_needs_none_is_taken(query: str) -> None:
+    refuse(query)
