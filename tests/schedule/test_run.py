@@ -12,7 +12,7 @@ import pytest
 from runnel.catalog import Owner
 from runnel.errors import ErrorClass, SparkEnded
 from runnel.model.refresh import Outcome
-from runnel.refresh.lifecycle import _storage_lease
+from runnel.refresh.storage import storage_lease
 from runnel.schedule import run
 from runnel.schedule.run import run_lake
 from schedule.lake import FakeLake
@@ -32,7 +32,7 @@ def test_what_dead_processes_left_is_cleaned_up_at_the_start(lake: FakeLake) -> 
     catalog.start_attempt(table.id, dead)
     for name in (table.incarnation, "left_behind", "being_filled"):
         (traces / name).mkdir(parents=True)
-    with lake.workspace.leases.hold(_storage_lease("being_filled")):
+    with lake.workspace.leases.hold(storage_lease("being_filled")):
         assert list(run_lake(lake.workspace, once=True)) == []
     assert [a.outcome for a in catalog.history("default.a")] == [Outcome.INTERRUPTED]
     assert {p.name for p in traces.iterdir()} == {table.incarnation, "being_filled"}
