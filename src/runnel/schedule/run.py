@@ -56,9 +56,10 @@ def run_lake(
     machine = Machine(
         book, workspace.alerts, limits, units=partial(lake_units, book), lasting=_lasting(workspace)
     )
+    executor = LakeExecutor(workspace)
     loop = Loop(
-        machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
-        workspace.abandon, house.keep,
+        machine, executor, clock, onlooker or Blind(), stop or threading.Event(),
+        workspace.abandon, house.keep, executor.tidy,
     )  # fmt: skip
     done: list[RefreshResult] = []
     try:
