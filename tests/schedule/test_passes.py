@@ -9,7 +9,16 @@ from time import time
 
 import pytest
 
-from runnel.errors import Busy, NotFound, QueryFailed, SourceError, UserError
+from runnel.errors import (
+    Busy,
+    ImmediateRefreshFailed,
+    NotFound,
+    QueryFailed,
+    RunnelError,
+    SourceError,
+    SystemFault,
+    UserError,
+)
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshMode
 from runnel.refresh.attempt import refresh_table
@@ -258,6 +267,27 @@ def test_an_immediate_table_of_a_clock_that_is_ahead_is_not_stale(lake: MadeUp) 
     assert catch_up(lake.workspace, ["default.a"])
     assert lake.versions("a") == {"x1": 3}
     assert not catch_up(lake.workspace, ["default.a"])
+
+
+@pytest.mark.parametrize("error", [QueryFailed("1 / 0"), SystemFault("no disk")])
+def test_what_an_immediate_table_fails_with_is_of_the_class_of_its_cause(
+    lake: MadeUp, error: RunnelError
+) -> None:
+    def fail() -> None:
+        raise error
+
+    lake.make("a", "x1", mode=RefreshMode.IMMEDIATE)
+    lake.before["a"] = fail
+    with pytest.raises(ImmediateRefreshFailed) as caught, following_writes(lake.workspace):
+        lake.base("x1").version = 2
+    assert caught.value.error_class is error.error_class
+    assert not caught.value.retryable, "it would write twice"
+    lake.before["a"] = fail
+    with pytest.raises(ImmediateRefreshFailed) as caught:
+        catch_up(lake.workspace, ["default.a"])
+    assert (caught.value.error_class, caught.value.retryable) == (
+        error.error_class, error.retryable
+    )  # fmt: skip
 
 
 def test_an_immediate_table_below_a_suspended_one_serves_what_it_holds(lake: MadeUp) -> None:

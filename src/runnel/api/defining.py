@@ -24,9 +24,10 @@ from runnel.model.tabular import Rows
 from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
 from runnel.refresh.functions import adopt_function
-from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
+from runnel.refresh.lifecycle import create_table, drop_tables, redefine_table
 from runnel.refresh.modes import check_mode, check_query
 from runnel.refresh.pins import Pins
+from runnel.refresh.storage import fresh_incarnation
 from runnel.schedule.cycles import (
     RESUMED,
     define_together,

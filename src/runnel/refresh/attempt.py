@@ -22,7 +22,8 @@ from runnel.refresh.execute import Outcome, execute
 from runnel.refresh.overflow import is_on_the_way
 from runnel.refresh.plan import RefreshPlan, in_full, plan_refresh
 from runnel.refresh.recovery import current, recover
-from runnel.refresh.reinitialize import rebuild_definition
+from runnel.refresh.reinitialize import other_columns, rebuild_definition
+from runnel.refresh.starting_over import start_over
 from runnel.refresh.workspace import Workspace
 
 
@@ -139,6 +140,9 @@ def _attempt(
     check: Callable[[], None],
 ) -> RefreshResult:
     plan, outcome = carry_out(workspace, table, frontier, check)
+    if plan.table.incarnation != table.incarnation:
+        # Recorded with the switch to its new life.
+        return result_of(plan, outcome, perf_counter() - start)
     reach("refresh.before_record")
     since, trace_version = progress(workspace, plan.table, outcome)
     workspace.catalog.record_progress(
@@ -161,10 +165,15 @@ def carry_out(
     if plan.action is RefreshAction.REINITIALIZE:
         workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, plan.reason)
         pinned = partial(_require_pins, table, frontier)
-        table = rebuild_definition(workspace, table, plan.reason, pinned)
-        plan = replace(plan, table=table)
+        plan = replace(plan, table=rebuild_definition(workspace, table, plan.reason, pinned))
     planned = perf_counter() - planning
     check()
+    if plan.table.incarnation != table.incarnation:
+        if group is not None:
+            raise other_columns(table, plan.table.layout)
+        outcome = start_over(workspace, table, plan, check)
+        outcome.phases = {"planning": planned, **outcome.phases}
+        return plan, outcome
     try:
         outcome = execute(workspace, replace(plan, group=group))
     except Exception as error:

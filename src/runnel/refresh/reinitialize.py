@@ -12,6 +12,7 @@ from runnel.model.alerts import AlertKind
 from runnel.model.columns import Layout
 from runnel.refresh.component import component_of, define_component
 from runnel.refresh.definition import define
+from runnel.refresh.storage import fresh_incarnation
 from runnel.refresh.workspace import Workspace
 
 
@@ -23,9 +24,10 @@ def rebuild_definition(
 ) -> StreamTable:
     """Compile the query against the sources and views as they are now.
 
-    When it still gives the same stored columns the trace goes on; else it no longer fits. A changed
-    definition is recorded with the reason to reinitialise, so that no refresh forgets it; `accept`
-    raises for sources that it cannot have.
+    When it still gives the same stored columns the trace goes on. When it only shows the same, the
+    table that is given has a new life, of which nothing is recorded yet. Else it no longer fits. A
+    changed definition is recorded with the reason to reinitialise, so that no refresh forgets it;
+    `accept` raises for sources that it cannot have.
     """
     workspace.compiled.pop(table.incarnation, None)
     try:
@@ -37,11 +39,14 @@ def rebuild_definition(
             detail=str(error.primary),
             hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.name} AS ...",
         ) from error
-    if renewed.layout != table.layout or _tags(renewed) != _tags(table):
-        raise _other_columns(table, renewed.layout)
+    is_other = renewed.layout != table.layout or _tags(renewed) != _tags(table)
+    if is_other and not _shows_the_same(renewed, table):
+        raise other_columns(table, renewed.layout)
     if table.mode.is_strict and refusal is not None:
         raise _no_longer_differential(table, refusal)
     accept(renewed.sources)
+    if is_other:
+        return fresh_incarnation(renewed)
     if renewed == table:
         return table
     if not _means_the_same(renewed, table):
@@ -51,6 +56,12 @@ def rebuild_definition(
         same = "its views mean again what they meant"
         workspace.alerts.emit(AlertKind.REINITIALIZED, table.label, same)
     return renewed
+
+
+def _shows_the_same(renewed: StreamTable, table: StreamTable) -> bool:
+    """Whether only what is kept for the columns differs; the rows of a cycle are read as stored."""
+    is_alone = not table.keeps_cycle and table.cycle is None
+    return is_alone and renewed.layout.columns == table.layout.columns
 
 
 def _means_the_same(renewed: StreamTable, table: StreamTable) -> bool:
@@ -98,7 +109,8 @@ def _tags(table: StreamTable) -> list[str]:
     return [m.name.key for m in component_of(table).sets] if table.keeps_cycle else []
 
 
-def _other_columns(table: StreamTable, layout: Layout) -> SourceError:
+def other_columns(table: StreamTable, layout: Layout) -> SourceError:
+    """What is told of a table whose storage does not fit its query, and that cannot start over."""
     before = ", ".join(f"{c.name} {c.type}" for c in table.layout.columns)
     after = ", ".join(f"{c.name} {c.type}" for c in layout.columns)
     detail = f"stored: {before}; now: {after}"
