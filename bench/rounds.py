@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from bench import by_hand, data
+from bench.memory import python_peak_mb
 from bench.queries import Case, cases, chain
 from runnel.api import Lake
 
@@ -175,6 +176,7 @@ def say(text: str) -> None:
 
 
 def _told(measured: dict[str, Any]) -> dict[str, Any]:
+    measured["python_peak_mb"] = python_peak_mb()
     times = ", ".join(f"{way} {s:.2f}" for way, s in measured["seconds"].items())
     jobs = measured.get("jobs", {}).get("DIFFERENTIAL", "")
     say(f"  {measured['query']}: {times}; jobs {jobs}; {_checked(measured)}")

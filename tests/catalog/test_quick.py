@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from runnel.catalog import Owner, QuickReader, StreamTable, Writer, migrate, open_catalog, quick
+from runnel.catalog import (
+    Owner,
+    QuickReader,
+    StreamTable,
+    Verification,
+    Writer,
+    migrate,
+    open_catalog,
+    quick,
+)
 from runnel.errors import SystemFault
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier
@@ -44,6 +53,11 @@ def writer(file: Path, make_table: Make, frontier: Frontier) -> Writer:
             seconds=0.5, phases={"plan": 0.1}, frontier=frontier, epoch=4,
         )  # fmt: skip
     writer.start_attempt(sales.id, Owner("h", 1, 2.0, "i"))
+    for ok in (True, False):
+        result = Verification(
+            sales.id, frontier.data_timestamp, ok, 1, 2, [{"id": 1}], frontier, 0.5
+        )
+        writer.record_verification(result)
     for kind in (AlertKind.STALE, AlertKind.FRESH, AlertKind.STALE):
         writer.record_alert(Alert(kind, "sales", "it's", {"a": 1.5}))
     writer.record_alert(Alert(AlertKind.REFRESH_FAILED, "Mart.Big", "no"))
@@ -63,6 +77,10 @@ def test_both_readers_agree(writer: Writer, file: Path) -> None:
         for key in ("default.sales", "mart.big", "default.nothing"):
             assert reader.find(key) == writer.find(key)
             assert reader.history(key) == writer.history(key)
+            found = writer.find(key)
+            table_id = found.id if found else "none"
+            assert reader.last_verification(table_id) == writer.last_verification(table_id)
+        assert reader.last_verification(writer.tables()[0].id) is not None
         assert reader.history() == writer.history()
         assert reader.history(limit=2) == writer.history(limit=2)
 

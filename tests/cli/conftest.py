@@ -73,9 +73,13 @@ def folder(tmp_path: Path) -> Path:
 def catalog(folder: Path) -> Iterator[Writer]:
     """The catalog of a lake with `sales` over `orders`, and `big` over `sales`; no storage."""
     with open_catalog(f"sqlite:///{folder}/_runnel/catalog.db") as writer:
-        _add(writer, "sales", "orders", "delta", schedule=Schedule.parse("1m"))
-        _add(writer, "big", "sales", "stream", state=TableState.SUSPENDED)
+        add_tables(writer)
         yield writer
+
+
+def add_tables(writer: Writer) -> None:
+    _add(writer, "sales", "orders", "delta", schedule=Schedule.parse("1m"))
+    _add(writer, "big", "sales", "stream", state=TableState.SUSPENDED)
 
 
 def _add(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.conftest import DEAD, Run
-from runnel.catalog import Leases, Owner, StreamTable, Writer
+from runnel.catalog import Leases, Owner, StreamTable, Verification, Writer
 from runnel.errors import SystemFault
 from runnel.model.refresh import Outcome
 from runnel.refresh.attempt import lease_of
@@ -177,6 +178,25 @@ def test_stale_failing_and_reinitialised_tables_are_told(
     assert found["staleness"]["said"].startswith("behind: sales by ")
     assert found["errors"]["said"] == "failed last: sales: overflow"
     assert found["reinitialize"]["said"].endswith("sales: orders was replaced")
+
+
+def test_a_table_that_differed_when_last_verified_is_told(
+    run: Run, catalog: Writer, sales: StreamTable, folder: Path
+) -> None:
+    assert findings(run, folder)["verification"]["result"] == "ok"
+    at = datetime(2024, 5, 1, tzinfo=UTC)
+    catalog.record_verification(Verification(sales.id, at, False, 3, 1))
+    found = findings(run, folder)["verification"]
+    assert found["result"] == "problem"
+    assert "sales (3 rows missing, 1 unexpected at 2024-05-01" in found["said"]
+    (shown,) = run("status", "sales", "--lake", folder, "--json").json
+    assert shown["verified_at"].startswith("2024-05-01T00:00:00")
+    verdict = [shown[f"verified_{part}"] for part in ("ok", "missing", "unexpected")]
+    assert verdict == [False, 3, 1]
+    listed = run("status", "--lake", folder).out
+    assert "differed from its query" in " ".join(listed.split())
+    catalog.record_verification(Verification(sales.id, at, True, 0, 0))
+    assert findings(run, folder)["verification"]["result"] == "ok"
 
 
 def test_an_unreadable_catalog_is_a_problem(

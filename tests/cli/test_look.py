@@ -7,13 +7,17 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
-from cli.conftest import Run
-from runnel.catalog import Owner, Writer
+from cli.conftest import Run, add_tables
+from runnel.catalog import Owner, Writer, open_catalog
+from runnel.cli.place import named_place, reading
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.refresh import Outcome, RefreshAction
+from runnel.model.settings import Settings
+from runnel.schedule import seeing
 
 
 def test_status_lists_every_table(run: Run, catalog: Writer, folder: Path) -> None:
@@ -172,6 +176,22 @@ def test_nothing_heavy_is_imported_and_it_is_quick(
         )  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(times) < 0.5
+
+
+@pytest.mark.postgres
+def test_status_from_a_database_is_quick_too(folder: Path, postgres_url: str) -> None:
+    """Apart from what the interpreter and its libraries take to be there; wall time, of the best."""
+    with open_catalog(postgres_url) as writer:
+        add_tables(writer)
+    (folder / "_runnel").mkdir(parents=True)
+    place = named_place(folder, postgres_url)
+    times = []
+    for _ in range(5):
+        start = perf_counter()
+        with reading(place) as reader:
+            assert len(seeing.status(reader, Settings())) == 2
+        times.append(perf_counter() - start)
     assert min(times) < 0.5
 
 

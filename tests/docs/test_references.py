@@ -61,6 +61,20 @@ def _compare(verb: str, text: str, signature: inspect.Signature) -> None:
             assert shown in (default, "..."), f"{verb}({name}={default!r})"
 
 
+def test_every_variable_that_is_no_setting_is_documented() -> None:
+    """Those of the settings are made from their names."""
+    names = {f"RUNNEL_{field.name.upper()}" for field in fields(Settings)}
+    found: set[str] = set()
+    for file in (_ROOT / "src").rglob("*.py"):
+        found |= set(re.findall(r"environ\S*[(\[][\"'](RUNNEL_[A-Z]+)", file.read_text()))
+    assert {"RUNNEL_MASTER", "RUNNEL_LAKE"} <= found
+    for name in found - names:
+        assert f"`{name}`" in _CLI, name
+    for text in (_PYTHON, _CLI):
+        assert "`RUNNEL_MASTER`" in text
+        assert "sc://" in text
+
+
 def test_every_statement_is_documented() -> None:
     from runnel import sql
 

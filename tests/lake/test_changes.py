@@ -88,8 +88,8 @@ def check(spark: SparkSession, log: DeltaLog, pairs: Sequence[tuple[int, int]]) 
     [
         (FEED, False, Way.FILES),
         (NO_FEED, False, Way.FILES),
-        pytest.param(FEED, True, Way.FEED, marks=pytest.mark.slow),
-        pytest.param(NO_FEED, True, Way.VERSIONS, marks=pytest.mark.slow),
+        pytest.param(FEED, True, Way.FILES, marks=pytest.mark.slow),
+        (NO_FEED, True, Way.FILES),
         (f"{FEED}, {VECTORS}", False, Way.FEED),
         (f"{NO_FEED}, {VECTORS}", False, Way.VERSIONS),
         pytest.param(f"{FEED}, {MAPPED}", False, Way.FEED, marks=pytest.mark.slow),
@@ -112,7 +112,7 @@ def test_every_kind_of_table_and_statement(
     spark.sql(f"INSERT OVERWRITE {name} VALUES (1, 'x', 'k'), (5, 'o', 'k')")  # 7
     spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 5")  # 8
     assert look(log, 1, 4).way is way
-    assert is_plain(log.snapshot(8)) == (way is Way.FILES)
+    assert is_plain(log.snapshot(8)) == (way is Way.FILES and not partitioned)
     check(spark, log, [(1, 2), (2, 3), (3, 4), (4, 5), (6, 7), (7, 8), (0, 8)])
     assert look(log, 1, 2).insert_only
     assert not look(log, 1, 4).insert_only
@@ -120,6 +120,40 @@ def test_every_kind_of_table_and_statement(
     for version in (0, 4):
         ours = read_version(spark, log, version).select(*COLUMNS).collect()
         assert Counter(map(tuple, ours)) == at(spark, log, version)
+
+
+def test_partition_values_come_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    """Every type that the text in the log stands for in one way, and those that go by versions."""
+    types = "s STRING, n SMALLINT, d DATE, f BOOLEAN, m DECIMAL(8, 2)"
+    names = ("a", "s", "n", "d", "f", "m")
+    log = made_by(spark, tmp_path / "told", f"a INT, {types}", "s, n, d, f, m")
+    rows = "(1, 'a:b c%/=', -3, DATE'1969-12-31', true, 1.50), (2, '', NULL, NULL, NULL, NULL)"
+    spark.sql(f"INSERT INTO delta.`{log.path}` VALUES {rows}")
+    spark.sql(f"UPDATE delta.`{log.path}` SET a = 3, m = 2 WHERE a = 1")
+    assert inspect(log, pin(log, 0), 2, names).way is Way.FILES
+    new = spark.read.format("delta").load(log.path).select(*names)
+    expected = dict.fromkeys(map(tuple, new.collect()), 1)
+    assert netted(read_changes(spark, log, 0, 2, names)) == expected
+    stamped = made_by(spark, tmp_path / "stamped", "a INT, at TIMESTAMP", "at")
+    spark.sql(f"INSERT INTO delta.`{stamped.path}` VALUES (1, TIMESTAMP'2020-01-01 00:00:00')")
+    assert inspect(stamped, pin(stamped, 0), 1, ("a", "at")).way is Way.VERSIONS
+
+
+def made_by(spark: SparkSession, path: Path, columns: str, partitions: str) -> DeltaLog:
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY ({partitions}) "
+        f"TBLPROPERTIES ({NO_FEED})"
+    )
+    return DeltaLog(f"file://{path}")
+
+
+def test_a_table_that_is_partitioned_anew_is_compared(spark: SparkSession, table: Table) -> None:
+    log = table(NO_FEED, partitioned=True)
+    frame = spark.createDataFrame([(7, "q", "k")], "a int, b string, p string")
+    writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy("a").save(log.path)
+    assert look(log, 1, 2).way is Way.VERSIONS
+    check(spark, log, [(1, 2)])
 
 
 @pytest.mark.parametrize(

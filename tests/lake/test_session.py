@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.errors import PySparkException
@@ -16,8 +17,9 @@ from runnel.errors import (
     SourceError,
     SystemFault,
 )
+from runnel.lake import session
 from runnel.lake.java import find_java
-from runnel.lake.session import open_session, query_settings, worker_session
+from runnel.lake.session import FEED, open_session, query_settings, worker_session
 from runnel.lake.translate import translate
 from runnel.lake.typing import SparkTyper, output_schema
 from runnel.model.columns import Column
@@ -43,6 +45,35 @@ def test_a_missing_or_old_java_says_what_to_install(
         find_java()
     (tmp_path / "release").write_text('JAVA_VERSION="21.0.1"\n')
     assert find_java() == java
+
+
+class Builder:
+    """As SparkSession.builder, but it starts nothing."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+
+    def remote(self, url: str) -> Builder:
+        self.settings["url"] = url
+        return self
+
+    def config(self, name: str, value: str) -> Builder:
+        self.settings[name] = value
+        return self
+
+    def getOrCreate(self) -> Builder:  # noqa: N802 - PySpark's name
+        return self
+
+
+@pytest.mark.parametrize("given", [{}, {"x": "y", FEED: "false"}])
+def test_new_tables_record_their_changes_on_connect_too(
+    given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = Builder()
+    monkeypatch.setattr(session, "SparkSession", SimpleNamespace(builder=builder))
+    monkeypatch.setenv("RUNNEL_MASTER", "sc://host:15002")
+    session._start(tmp_path, given)
+    assert builder.settings == {"url": "sc://host:15002", FEED: "true", **given}
 
 
 def failure(spark: SparkSession, sql: str) -> RunnelError:

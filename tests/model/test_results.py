@@ -98,7 +98,7 @@ def test_status_shows_one_field_a_line():
         "sales", TableState.ACTIVE, RefreshMode.AUTO, lag_seconds=90, sources=("a", "b")
     )
     assert status.lag == "90 s"
-    assert "sources             a, b" in str(status)
+    assert "sources              a, b" in str(status)
 
 
 def test_rows_print_as_an_aligned_table():

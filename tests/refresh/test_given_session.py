@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 import runnel
@@ -86,6 +86,16 @@ def test_new_tables_are_known_to_other_processes(
     assert describe(spark, TableName.parse("theirs")).kind is TableKind.MISSING, "no empty table"
     lake.sql("DROP TABLE IF EXISTS theirs")
     assert [str(base.name) for base in lake._workspace.catalog.base_tables()] == ["ours"]
+
+
+def test_new_tables_record_their_changes(lake: Lake, spark: SparkSession) -> None:
+    lake.sql("CREATE TABLE fed (a INT) USING delta")
+    lake.sql("CREATE TABLE also_fed USING delta AS SELECT 1 AS a")
+    lake.write(spark.range(1), "written")
+    for name in ("fed", "also_fed", "written"):
+        place = (describe(spark, TableName.parse(name)).location or "").removeprefix("file:")
+        configuration = DeltaTable(place).metadata().configuration
+        assert configuration.get("delta.enableChangeDataFeed") == "true", name
 
 
 def test_a_session_with_another_current_schema_is_refused(

@@ -111,6 +111,32 @@ def test_in_sql(lake: Lake, tmp_path: Path) -> None:
     assert lake.sql("DROP STREAM TABLE IF EXISTS sales") == ()
 
 
+def test_writers_of_sparks_own_do_not_take_its_name(lake: Lake, tmp_path: Path) -> None:
+    """Spark by itself drops a view whose name a frame is saved under."""
+    orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES)
+    rows = sorted(map(tuple, lake.table("sales").collect()))
+    frame = lake.spark.sql("SELECT 1 AS cust, 2 AS total, 3 AS n")
+    other = lake.spark.createDataFrame([(1,)], "x int")
+    for write in (
+        lambda: frame.write.mode("overwrite").saveAsTable("sales"),
+        lambda: frame.write.format("delta").mode("append").saveAsTable(name="`Sales`"),
+        lambda: other.write.format("delta").mode("overwrite").saveAsTable("default.sales"),
+        lambda: frame.write.insertInto("sales", overwrite=True),
+        lambda: frame.writeTo("spark_catalog.default.SALES").using("delta").createOrReplace(),
+        lambda: frame.writeTo("sales").append(),
+    ):
+        with pytest.raises(UserError, match=r"(?i)sales is a stream table") as caught:
+            write()
+        assert caught.value.hint
+    assert sorted(map(tuple, lake.sql("SELECT * FROM sales").collect())) == rows
+    assert lake.verify("sales").ok
+    other.write.format("delta").saveAsTable("others")
+    other.writeTo("others").append()
+    other.write.format("delta").save(str(tmp_path / "a path.x"))
+    assert lake.spark.table("others").count() == 2
+
+
 def test_a_stream_table_cannot_be_written(lake: Lake, tmp_path: Path) -> None:
     orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES)

@@ -80,6 +80,29 @@ def test_rows_that_only_cancel_others_are_compacted_away(
     assert lake.verify("kept").ok
 
 
+def test_what_a_consumer_has_not_read_yet_is_no_reason_to_compact(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be rewritten and stay: the consumers of a pass come after the tidying."""
+    monkeypatch.setattr(compaction, "_SMALL", 0)
+    half = replace(lake.settings, compact_share=0.5)
+    monkeypatch.setattr(lake._workspace, "settings", half)
+    source = orders(lake, tmp_path)
+    source.append(*((number, 10, "1.00") for number in range(4, 30)))
+    for name, query in (("kept", "SELECT id FROM orders"), ("below", "SELECT id FROM kept")):
+        lake.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
+    source.append((30, 10, "1.00"))
+    lake.refresh()
+    seen = []
+    for change in ("id < 20", "id = 21", "id = 22"):
+        source.delete(change)
+        lake.refresh()
+        trace = _trace(lake, "kept")
+        seen.append((trace.last_commit().epoch, trace.last_commit().since))
+    assert seen == [(3, 1), (4, 3), (5, 3)], "once, when the large change has been read"
+    assert all(lake.verify(name).ok for name in ("kept", "below"))
+
+
 def test_a_consumer_that_lags_behind_still_gets_its_changes(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from threading import Event
-from typing import Any
+from typing import Any, overload
 
 from runnel import sql as statements
 from runnel.api.defining import Defining
@@ -27,19 +27,30 @@ from runnel.schedule.running import run_statement, write_table
 class Lake(Defining, Reading):
     """A folder of Delta tables and the stream tables over them."""
 
-    @interruptible
-    def refresh(self, name: str | TableName | None = None, *, notice: Notice | None = None) -> Any:
+    @overload
+    def refresh(self, name: str | TableName, *, notice: Notice | None = None) -> RefreshResult: ...
+    @overload
+    def refresh(
+        self, name: None = None, *, notice: Notice | None = None
+    ) -> Rows[RefreshResult]: ...
+    def refresh(
+        self, name: str | TableName | None = None, *, notice: Notice | None = None
+    ) -> RefreshResult | Rows[RefreshResult]:
         """Refresh a table after everything above it; without a name, everything in order.
 
         Returns a RefreshResult, or Rows of them without a name. `notice` is called with each.
         """
         target = self._find(name) if name is not None else None
-        keys = {target.name.key} if target else None
-        results = refresh_pass(self._workspace, keys, notice or (lambda result: None))
-        self._keeper.sync_if_open()
+        results = self._refreshed({target.name.key} if target else None, notice)
         if target is not None:
             return results[target.name.key]
         return Rows(results.values(), RefreshResult.COLUMNS)
+
+    @interruptible
+    def _refreshed(self, keys: set[str] | None, notice: Notice | None) -> dict[str, RefreshResult]:
+        results = refresh_pass(self._workspace, keys, notice or (lambda result: None))
+        self._keeper.sync_if_open()
+        return results
 
     def refresh_order(self, name: str | TableName | None = None) -> tuple[str, ...]:
         """The tables that `refresh` with the same argument goes through, in that order."""
@@ -88,7 +99,10 @@ class Lake(Defining, Reading):
 
     @interruptible
     def sql(self, text: str) -> Any:
-        """Run a statement: STREAM TABLE statements here, everything else by Spark."""
+        """Run a statement: STREAM TABLE statements here, everything else by Spark.
+
+        What comes back depends on the text: a DataFrame from Spark, else what the verb gives.
+        """
         statement = statements.parse_statement(text)
         if isinstance(statement, statements.SparkStatement):
             return run_statement(

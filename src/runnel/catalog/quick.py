@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from runnel.catalog.faults import fault_of
-from runnel.catalog.records import Attempt, StreamTable
-from runnel.catalog.rows import Row, alert_from_row, attempt_from_row, table_from_row
+from runnel.catalog.records import Attempt, StreamTable, Verification
+from runnel.catalog.rows import (
+    Row,
+    alert_from_row,
+    attempt_from_row,
+    table_from_row,
+    verification_from_row,
+)
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.closing import Closing
 
@@ -21,7 +27,7 @@ VERSION = 6
 _DOCUMENTS = frozenset(
     {
         "layout", "settings", "frontier", "options", "columns", "phases", "predicted", "resolution",
-        "facts",
+        "facts", "sample",
     }
 )  # fmt: skip
 _INSTANTS = frozenset(
@@ -78,6 +84,13 @@ class QuickReader(Closing):
             (*values, limit),
         )
         return tuple(attempt_from_row(row) for row in rows)
+
+    def last_verification(self, table_id: str) -> Verification | None:
+        """What the newest VERIFY of a table found."""
+        query = "SELECT * FROM verifications WHERE table_id = ? ORDER BY id DESC LIMIT 1"
+        rows = self._rows(query, (table_id,))
+        # SQLite has no booleans.
+        return next((verification_from_row({**r, "ok": bool(r["ok"])}) for r in rows), None)
 
     def alerts(
         self,

@@ -13,7 +13,7 @@ from runnel.catalog import Owner, is_alive
 from runnel.cli.prepare import is_prepared, prepare
 from runnel.errors import RunnelError
 from runnel.lake.java import find_java
-from runnel.model.tabular import Record
+from runnel.model.tabular import Record, cell
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
 from runnel.refresh.retention import retention_risks
@@ -172,6 +172,22 @@ def errors(workspace: Workspace) -> Finding:
     )  # fmt: skip
 
 
+def verification(workspace: Workspace) -> Finding:
+    """Tables that were not equal to their query when that was last looked at."""
+    rows = seeing.status(workspace.catalog, workspace.settings)
+    found = [
+        f"{s.name} ({s.verified_missing} rows missing, {s.verified_unexpected} unexpected at "
+        f"{cell(s.verified_at)})"
+        for s in rows
+        if s.verified_ok is False
+    ]
+    return _finding(
+        "verification", "problem", found, "no table was found to differ from its query",
+        "differed when last verified: {}",
+        "runnel verify NAME; if it still differs: drop it, create it again, and report it",
+    )  # fmt: skip
+
+
 def staleness(workspace: Workspace) -> Finding:
     """Tables further behind than their schedule allows."""
     rows = seeing.status(workspace.catalog, workspace.settings)
@@ -193,7 +209,7 @@ def reinitialize(workspace: Workspace) -> Finding:
 
 LAKE: tuple[Check, ...] = (
     definitions, stored_tables, sources, retention, leftovers, writes, attempts, leases, errors,
-    staleness, reinitialize,
+    verification, staleness, reinitialize,
 )  # fmt: skip
 
 

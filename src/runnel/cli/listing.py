@@ -87,6 +87,8 @@ def _remark(status: TableStatus) -> str:
         remarks.append(f"failed {times}: {first}")
         if status.next_due is not None:
             remarks.append(f"next try {cell(status.next_due)}")
+    if status.verified_ok is False:
+        remarks.append("differed from its query when last verified")
     if status.lag_note:
         remarks.append(status.lag_note)
     return "; ".join(remarks)

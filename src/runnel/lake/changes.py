@@ -14,7 +14,14 @@ from pyspark.sql.types import StringType, StructField
 
 from runnel.lake.evolution import schema_conflict
 from runnel.lake.log import Commit, DeltaLog, FileAction, HistoryLost, Snapshot
-from runnel.lake.reading import as_strings, is_plain, read_version, scan_files, union_all
+from runnel.lake.partitions import can_read, scan_actions
+from runnel.lake.reading import (
+    as_strings,
+    has_plain_files,
+    read_version,
+    scan_files,
+    union_all,
+)
 from runnel.model.frontier import Pin
 
 CHANGE_TYPE = "_change_type"
@@ -142,7 +149,7 @@ def way_of(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> W
     end = log.snapshot(upto)
     changed = any(commit.metadata or commit.protocol for commit in commits)
     starts = [end, log.snapshot(after)] if changed else [end]
-    if all(is_plain(snapshot) for snapshot in starts):
+    if all(has_plain_files(s) for s in starts) and _is_told_by_files(end, starts, commits):
         return Way.FILES
     feeds = [s.configuration.get("delta.enableChangeDataFeed") == "true" for s in starts]
     feeds += [
@@ -153,6 +160,15 @@ def way_of(log: DeltaLog, after: int, upto: int, commits: Sequence[Commit]) -> W
     # The feed of a table with column mapping fails when the range crosses a schema change.
     is_mapped = end.configuration.get("delta.columnMapping.mode", "none") != "none"
     return Way.FEED if all(feeds) and not (is_mapped and changed) else Way.VERSIONS
+
+
+def _is_told_by_files(end: Snapshot, starts: Sequence[Snapshot], commits: Sequence[Commit]) -> bool:
+    """Whether all files of a range are partitioned in one way, with values that the log has."""
+    ways = {tuple(s.partition_columns) for s in starts}
+    ways |= {tuple(c.metadata.get("partitionColumns") or ()) for c in commits if c.metadata}
+    every = all_files(commits)
+    actions = [*every.cdc, *(action for _, action in every.weighted)]
+    return len(ways) == 1 and can_read(end, actions)
 
 
 def net_files(commits: Sequence[Commit]) -> FileChange:
@@ -222,12 +238,12 @@ def _file_frames(
     """Frames and the weight of their rows."""
     frames = []
     for weight in sorted({weight for weight, _ in change.weighted}, reverse=True):
-        paths = [action.path for n, action in change.weighted if n == weight]
-        frames.append((scan_files(spark, snapshot, paths), f"{weight}L"))
+        actions = [action for n, action in change.weighted if n == weight]
+        frames += [(f, f"{weight}L") for f in scan_actions(spark, snapshot, actions)]
     if change.cdc:
         extra = [StructField(CHANGE_TYPE, StringType())]
-        frame = scan_files(spark, snapshot, [action.path for action in change.cdc], extra)
-        frames.append((frame, _WEIGHT_OF_CHANGE))
+        found = scan_actions(spark, snapshot, change.cdc, extra)
+        frames += [(frame, _WEIGHT_OF_CHANGE) for frame in found]
     return frames or [(scan_files(spark, snapshot, []), "0L")]
 
 

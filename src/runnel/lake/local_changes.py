@@ -42,10 +42,12 @@ def netted_change(
     commits = log.commits(after, upto)
     if not names or None in types or way_of(log, after, upto, commits) is not Way.FILES:
         return None
-    chars = {field.name for field in schema_of(log.snapshot(upto)) if has_char(field)}
+    end = log.snapshot(upto)
+    # What the files do not hold as it is, or need not hold at all.
+    others = {field.name for field in schema_of(end) if has_char(field)} | {*end.partition_columns}
     change = net_files(commits)
     actions = [*change.cdc, *(action for _, action in change.weighted)]
-    if chars.intersection(names) or sum(action.size for action in actions) > _MOST_BYTES:
+    if others.intersection(names) or sum(action.size for action in actions) > _MOST_BYTES:
         return None
     called = [column.name for column in columns]
     schema = pa.schema([*zip(called, types, strict=True), (_WEIGHT, pa.int64())])

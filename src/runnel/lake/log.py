@@ -71,6 +71,8 @@ class FileAction:
     """When it was removed, by which VACUUM counts."""
     vector: str | None = None
     """The file of its deletion vector, which VACUUM may take alone."""
+    partition: tuple[tuple[str, str | None], ...] | None = None
+    """The values of the partition columns as text, where the log has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,7 @@ class DeltaLog:
             deleted_rows=int((action.get("deletionVector") or {}).get("cardinality", 0)),
             deleted_ms=int(action.get("deletionTimestamp") or 0),
             vector=vector_file(self.path, action.get("deletionVector")),
+            partition=_partition(action.get("partitionValues")),
         )
 
     def _absolute(self, path: str) -> str:
@@ -273,6 +276,10 @@ class DeltaLog:
         if re.match(r"[A-Za-z][\w+.-]*:/", path):
             return _local_path(path) if path.startswith("file:") else unquote(path)
         return os.path.join(self.path, unquote(path))
+
+
+def _partition(values: dict[str, str | None] | None) -> tuple[tuple[str, str | None], ...] | None:
+    return None if values is None else tuple(sorted(values.items()))
 
 
 def _identity(file: str) -> tuple[int, int] | None:

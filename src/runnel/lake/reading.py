@@ -32,9 +32,13 @@ def read_version(spark: SparkSession, log: DeltaLog, version: int) -> DataFrame:
 
 def is_plain(snapshot: Snapshot) -> bool:
     """Whether the live files, read as Parquet, are exactly the table."""
+    return not snapshot.partition_columns and has_plain_files(snapshot)
+
+
+def has_plain_files(snapshot: Snapshot) -> bool:
+    """Whether the live files hold the table's rows, but for the columns it is partitioned by."""
     return (
-        not snapshot.partition_columns
-        and snapshot.configuration.get("delta.columnMapping.mode", "none") == "none"
+        snapshot.configuration.get("delta.columnMapping.mode", "none") == "none"
         and snapshot.reader_features <= _HARMLESS
         and has_plain_paths(snapshot)
     )

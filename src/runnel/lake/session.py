@@ -23,6 +23,7 @@ from runnel.lake.quick_start import java_options
 from runnel.lake.translate import translate
 
 __all__ = [
+    "FEED",
     "QUERY_SETTINGS",
     "Session",
     "find_java",
@@ -75,6 +76,9 @@ QUERY_SETTINGS = (
     "spark.sql.cteRecursionRowLimit",
 )
 """Session settings that can change what a query means."""
+
+FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
+"""Whether new tables record their changes, which makes reading them cheaper."""
 
 _LAKE = "spark.runnel.lake"
 _NAMES = "spark.sql.catalogImplementation"
@@ -222,7 +226,8 @@ def _start(lake_path: Path, conf: Mapping[str, str]) -> SparkSession:
 
 def _connect(master: str, conf: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.remote(master)
-    for name, value in conf.items():
+    # What a server was started with counts for all its sessions; this one is for each.
+    for name, value in {FEED: "true", **conf}.items():
         if name != "spark.master":
             builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -262,7 +267,7 @@ def _settings(lake_path: Path, master: str) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "5000",
         **WORKER_SETTINGS,
         **_local_addresses(master),
-        "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
+        FEED: "true",
         **_delta_jars(),
     }
 

@@ -82,6 +82,7 @@ class TableStatus(Record):
 
     `target_seconds` is its schedule, or for DOWNSTREAM that of the consumer which needs it most
     often; `lag_note` says why a target cannot be kept, `next_due` when `run` comes to it.
+    `verified_at` and the rest are of the last VERIFY: whether it was equal, how many rows differed.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
@@ -111,6 +112,10 @@ class TableStatus(Record):
     views: tuple[str, ...] = ()
     lag_note: str | None = None
     next_due: datetime | None = None
+    verified_at: datetime | None = None
+    verified_ok: bool | None = None
+    verified_missing: int | None = None
+    verified_unexpected: int | None = None
 
     @property
     def lag(self) -> str:

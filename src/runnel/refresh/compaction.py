@@ -93,12 +93,14 @@ def is_due(workspace: Workspace, table: StreamTable) -> bool:
     settings = workspace.settings
     if table.epoch - table.since < 2:
         return False
-    epochs = safe_epoch(workspace, table) - table.since
-    if epochs >= settings.compact_after_epochs:
+    # What lies behind it, such as all that this refresh brought to a table with consumers, a
+    # compaction would rewrite and keep.
+    upto = safe_epoch(workspace, table)
+    if upto - table.since >= settings.compact_after_epochs:
         return True
     trace = workspace.trace(table)
-    superseded = 2 * trace.negative_rows(table.epoch)
-    return epochs > 0 and is_much(settings, superseded, trace.row_estimate(table.epoch))
+    superseded = 2 * trace.negative_rows(upto)
+    return upto > table.since and is_much(settings, superseded, trace.row_estimate(upto))
 
 
 def _retention(workspace: Workspace, table: StreamTable) -> timedelta:

@@ -12,6 +12,7 @@ from runnel.catalog import BaseTable, StreamTable, Writer
 from runnel.errors import RunnelError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
+from runnel.lake.guarding import guard_writes, release_writes
 from runnel.lake.names import (
     TableKind,
     check_schema,
@@ -27,6 +28,7 @@ from runnel.lake.names import (
     sync_tables,
 )
 from runnel.lake.session import (
+    FEED,
     Session,
     has_lasting_names,
     open_session,
@@ -41,7 +43,6 @@ from runnel.model.names import TableName
 _T = TypeVar("_T")
 _QUERY = re.compile(r"\s*(SELECT|WITH|FROM|TABLE|VALUES)\b|\s*\(", re.IGNORECASE)
 _Shown = tuple[str, int, int | None]
-_FEED = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
 
 
 class SessionKeeper:
@@ -85,6 +86,7 @@ class SessionKeeper:
             if self._session is None:
                 self._session = self._start()
                 register(self._session.spark, self._functions.values())
+                guard_writes(self, self._session.spark)
                 if self._given is not None or has_lasting_names(self._session.spark):
                     self.sync()
             return self._session.spark
@@ -104,6 +106,7 @@ class SessionKeeper:
         return self.opened or self._given
 
     def close(self) -> None:
+        release_writes(self)
         with self._lock:
             if self._session is not None and self._session.is_owned:
                 stop_session(self._session.spark)
@@ -178,8 +181,8 @@ class SessionKeeper:
     def _start(self) -> Session:
         if self._given is None:
             return open_session(self._folder, self._conf)
-        if self._given.conf.get(_FEED, None) is None:
-            self._given.conf.set(_FEED, "true")
+        if self._given.conf.get(FEED, None) is None:
+            self._given.conf.set(FEED, "true")
         return Session(self._given, is_owned=False)
 
     def _let_go(self, spark: SparkSession) -> None:
@@ -215,6 +218,14 @@ class SessionKeeper:
             version = table.trace_version if table.grouped else None
             publish_view(spark, table.name, trace.readout_sql(version))
             self._views[table.name.key] = (table.name, _state(table))
+
+    def refuse_write(self, name: str) -> None:
+        """Refuse to write under a stream table's name; what is no name of a table is Spark's."""
+        try:
+            target = TableName.parse(name)
+        except UserError:
+            return
+        self._refuse_stream_table("write", target)
 
     def _refuse_stream_table(self, verb: str, target: TableName) -> None:
         if self._catalog.find(target.key) is None:

@@ -138,6 +138,7 @@ def _status(
     lag = lag_of(table, now)
     holder = reader.find(table.cycle) if table.cycle else None
     failing = holder if holder is not None and holder.last_error else table
+    verified = reader.last_verification(table.id)
     return TableStatus(
         name=str(table.name),
         state=expected.state,
@@ -161,6 +162,10 @@ def _status(
         views=tuple(str(view) for view in table.views),
         lag_note=expected.note or None,
         next_due=expected.next_due,
+        verified_at=verified.at if verified else None,
+        verified_ok=verified.ok if verified else None,
+        verified_missing=verified.missing if verified else None,
+        verified_unexpected=verified.unexpected if verified else None,
     )
 
 
