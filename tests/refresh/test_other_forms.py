@@ -55,3 +55,30 @@ def test_sessions_beside_an_order_that_is_completed(lake: Lake, tmp_path: Path) 
     check(lake, "sessions", "DIFFERENTIAL")
     source.delete("id = 1")
     check(lake, "sessions", "DIFFERENTIAL")
+
+
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+def test_unnest_which_spark_has_not(lake: Lake, tmp_path: Path, mode: str) -> None:
+    source = Source(lake, tmp_path, "lists", {"id": "int", "xs": "array<int>"}, [(1, [1, 2])])
+    query = "SELECT id, x FROM lists, UNNEST(xs) AS u(x)"
+    lake.create_stream_table("single", query, refresh_mode=mode)
+    source.append((2, [3]))
+    check(lake, "single", mode)
+    assert bag(lake.table("single").collect()) == bag([(1, 1), (1, 2), (2, 3)])
+
+
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+def test_any_and_all_which_spark_has_not(lake: Lake, tmp_path: Path, mode: str) -> None:
+    source = orders(lake, tmp_path)
+    limits = Source(lake, tmp_path, "limits", {"id": "int"}, [(2,), (3,)])
+    query = (
+        "SELECT id FROM orders WHERE id >= ALL (SELECT id FROM limits) "
+        "UNION ALL SELECT -id FROM orders WHERE id < ANY (SELECT id FROM limits)"
+    )
+    lake.create_stream_table("compared", query, refresh_mode=mode)
+    source.append((4, 11, "2.00"))
+    limits.delete("id = 3")
+    check(lake, "compared", mode)
+    ids = [row[0] for row in lake.spark.sql("SELECT id FROM orders").collect()]
+    expected = [(i,) for i in ids if i >= 2] + [(-i,) for i in ids if i < 2]
+    assert bag(lake.table("compared").collect()) == bag(expected)
