@@ -82,3 +82,20 @@ def test_any_and_all_which_spark_has_not(lake: Lake, tmp_path: Path, mode: str) 
     ids = [row[0] for row in lake.spark.sql("SELECT id FROM orders").collect()]
     expected = [(i,) for i in ids if i >= 2] + [(-i,) for i in ids if i < 2]
     assert bag(lake.table("compared").collect()) == bag(expected)
+
+
+def test_ties_in_a_query_that_only_full_can_keep(lake: Lake, tmp_path: Path) -> None:
+    """The text itself is completed, so that every refresh chooses alike."""
+    source = orders(lake, tmp_path)
+    query = (
+        "SELECT id, cust, ROW_NUMBER() OVER (ORDER BY cust) AS n, LAST_VALUE(amount) OVER (ORDER BY cust) AS l"
+        " FROM orders WHERE id < (SELECT 100 + hll_sketch_estimate(hll_sketch_agg(id)) FROM orders)"
+        " ORDER BY cust LIMIT 4"
+    )
+    lake.create_stream_table("tied", query)
+    source.append((7, 10, "9.00"), (6, 10, "2.00"), (5, 11, "1.00"))
+    check(lake, "tied", "FULL")
+    found = sorted(tuple(row) for row in lake.sql("SELECT id, cust, n FROM tied").collect())
+    everything = lake.spark.sql("SELECT id, cust, amount FROM orders").collect()
+    ranked = sorted(everything, key=lambda row: (row[1], row[0]))[:4]
+    assert found == sorted((row[0], row[1], place) for place, row in enumerate(ranked, 1))
