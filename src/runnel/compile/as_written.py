@@ -1,8 +1,8 @@
 """Function calls that reach Spark as they were written, though sqlglot would write them otherwise.
 
-sqlglot reads a call as what it means in all dialects, and writes that in Spark's words: a format that
-looks like the default one is gone, a unit that is a column becomes its name, another function with
-another answer for NULL takes its place. A call that would come out otherwise is kept as text.
+sqlglot reads a call as what it means in all dialects, and writes that in Spark's words: a format
+that looks like the default one is gone, a unit that is a column becomes its name, another function
+with another answer for NULL takes its place. A call that would come out otherwise is kept.
 """
 
 from __future__ import annotations
