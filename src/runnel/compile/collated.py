@@ -42,5 +42,5 @@ def _keys(select: exp.Select) -> Iterator[exp.Expr]:
 
 def _is_collated(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous) and node.name.lower() == "collate":
-        return node.expressions[-1].name.upper() != _EXACT
-    return isinstance(node, exp.Collate) and node.expression.name.upper() != _EXACT
+        return str(node.expressions[-1].name).upper() != _EXACT
+    return isinstance(node, exp.Collate) and str(node.expression.name).upper() != _EXACT

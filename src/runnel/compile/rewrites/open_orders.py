@@ -119,5 +119,5 @@ def _ties(window: exp.Window) -> list[exp.Expr]:
 
 def _key(select: exp.Select, key: exp.Expr) -> exp.Expr:
     if isinstance(key, exp.Literal) and not key.is_string:
-        return select.expressions[int(key.name) - 1].unalias().copy()
+        key = select.expressions[int(key.name) - 1].unalias()
     return key.copy()
