@@ -250,7 +250,9 @@ def group_keys(
         others = [key for key in plain if not isinstance(key, exp.Literal)]
         return list(dict.fromkeys(others or plain)), None
     if group.args.get("totals"):
-        raise NotDifferentiable("GROUP BY ... WITH TOTALS")
+        raise NotDifferentiable(
+            "GROUP BY ... WITH TOTALS", hint="write GROUP BY GROUPING SETS ((...), ())"
+        )
     sets = key_sets(group, lambda node: _group_key(node, scope, items))
     if sets is not None:
         return sets.keys, sets

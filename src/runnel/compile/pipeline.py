@@ -156,7 +156,10 @@ def _compile(
     relation = builder.query(syntax, {})
     tree = relation.node
     if free_columns(tree):
-        raise NotDifferentiable("a reference to an outer query that no row gives")
+        raise NotDifferentiable(
+            "a reference to an outer query that no row gives",
+            hint="write the subquery as a join, or use refresh mode FULL or AUTO",
+        )
     outputs = tuple(column for _, column in relation.outputs)
     called = tuple(names) if names is not None else _default_names(relation.outputs)
     if len(called) != len(outputs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from runnel.compile.collated import refuse_collated_keys
 from runnel.compile.lifting import is_any_row
 from runnel.compile.parse import parse
 from runnel.compile.places import at, point
@@ -43,6 +44,8 @@ def _refuse(node: exp.Expr) -> None:
             "TABLESAMPLE is not deterministic",
             hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
         )
+    if isinstance(node, exp.Select):
+        refuse_collated_keys(node)
     if isinstance(node, exp.Window):
         refuse_no_order(node)
     for clause in _arbitrary_clauses(node):
