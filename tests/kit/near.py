@@ -26,7 +26,8 @@ def _narrowed(step: Step, nears: Sequence[Near]) -> Step:
     if step.near is None:
         return step
     token = near_of(step.near.source)
-    assert token in step.sql and token not in (step.of_small or "")
+    assert token in step.sql
+    assert token not in (step.of_small or "")
     rows = _rows(step.near.source, step.near.ties, nears)
     return replace(step, sql=step.sql.replace(token, f"({rows})"))
 

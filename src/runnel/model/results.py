@@ -16,6 +16,9 @@ _WAYS = ("differential", "full")
 ITERATIONS = "iterations"
 """Among the phases of a cycle's refresh: how many rounds it took."""
 
+SHARED = "shared"
+"""Among the phases: the part of `change` spent on what several tables of the pass read."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RefreshResult(Record):
