@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from runnel.compile.near import Near, Tie
 from runnel.compile.program import Program, Step, change_of, near_of, new_of
 from runnel.model.names import quote
 
 
-@dataclass
-class NearOnly:
-    """Puts what a step's own ties find in the place of its near rows; `seen` are all of those."""
-
-    seen: list[Near] = field(default_factory=list)
-
-    def __call__(self, program: Program) -> Program:
-        nears = [step.near for step in program.steps if step.near is not None]
-        self.seen += nears
-        return replace(program, steps=tuple(_narrowed(step, nears) for step in program.steps))
+def near_only(program: Program) -> Program:
+    """Puts what a step's own ties find in the place of its near rows."""
+    nears = [step.near for step in program.steps if step.near is not None]
+    return replace(program, steps=tuple(_narrowed(step, nears) for step in program.steps))
 
 
 def _narrowed(step: Step, nears: Sequence[Near]) -> Step:

@@ -70,14 +70,18 @@ class NearRows:
         large = (n for n in nears if _rows_of(self.workspace, plan, n.source) > _SMALL)
         if len(self.keys) < 2 or next(large, None) is None:
             return None
-        windows = windows_of(plan)
-        for group in self._found():
-            if group.sharing.agrees(plan.table.settings, windows):
-                return ProgramNear(group, nears)
-        return None
+        try:
+            found = self._found()
+        except Exception as error:
+            _log.warning("no readings are shared: %s", error)
+            return None
+        agreeing = (g for g in found if g.sharing.agrees(plan.table.settings, windows_of(plan)))
+        group = next(agreeing, None)
+        return ProgramNear(group, nears) if group is not None else None
 
     def close(self) -> None:
         """The pass has ended."""
+        self.keys = ()
         self._finalizer()
 
     def _found(self) -> list[_Group]:
