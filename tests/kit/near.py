@@ -16,6 +16,15 @@ def near_only(program: Program) -> Program:
     return replace(program, steps=tuple(_narrowed(step, nears) for step in program.steps))
 
 
+def near_or_all(program: Program, first: int) -> Program:
+    """The same, but every other source that is reached from a touched key is small, and read as a whole."""
+    narrow = near_only(program)
+    reached = [s.name for s in program.steps if s.near is not None and s.meets == {s.near.source}]
+    whole = set(reached[first::2])
+    steps = [replace(s, sql=s.of_small or s.sql) if s.name in whole else s for s in narrow.steps]
+    return replace(program, steps=tuple(steps))
+
+
 def _narrowed(step: Step, nears: Sequence[Near]) -> Step:
     if step.near is None:
         return step

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -12,10 +13,11 @@ from kit import faults
 from kit.backend import run_step
 from kit.duck import Table, connection
 from kit.duck_backend import DuckBackend
-from kit.near import near_only
+from kit.near import near_only, near_or_all
 from kit.step import StepFile, parse_step
 from kit.typer import RuleTyper
 from runnel.compile.pipeline import compile_query
+from runnel.compile.program import Program
 from runnel.compile.rewrites.quantified import without_quantifiers
 
 _HERE = Path(__file__).parent
@@ -52,6 +54,14 @@ def test_no_other_rows_are_needed(
             _run(path, con)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("path", sorted((_HERE / "by_keys").glob("*.step")), ids=lambda p: p.stem)
+def test_small_sources_may_be_read_as_a_whole(
+    path: Path, first: int, con: duckdb.DuckDBPyConnection
+) -> None:
+    _run(path, con, partial(near_or_all, first=first))
+
+
 def test_many_programs_say_what_they_need(declared: list[str]) -> None:
     assert len(declared) >= 60
 
@@ -83,8 +93,12 @@ def _declares(file: StepFile) -> bool:
     return any(step.near is not None for step in program.steps)
 
 
-def _run(path: Path, con: duckdb.DuckDBPyConnection) -> None:
-    backend = DuckBackend(con, rewrite=near_only)
+def _run(
+    path: Path,
+    con: duckdb.DuckDBPyConnection,
+    rewrite: Callable[[Program], Program] = near_only,
+) -> None:
+    backend = DuckBackend(con, rewrite=rewrite)
     try:
         assert run_step(parse_step(path), backend) > 0
     finally:
