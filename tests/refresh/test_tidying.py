@@ -84,7 +84,7 @@ def test_what_a_consumer_has_not_read_yet_is_no_reason_to_compact(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be rewritten and stay: the consumers of a pass come after the tidying."""
-    monkeypatch.setattr(compaction, "_SMALL", 0)
+    monkeypatch.setattr(superseded, "_SMALL", 0)
     half = replace(lake.settings, compact_share=0.5)
     monkeypatch.setattr(lake._workspace, "settings", half)
     source = orders(lake, tmp_path)

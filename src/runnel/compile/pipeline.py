@@ -249,7 +249,9 @@ def _emitter(
     shared: tuple[Node, ...] = (),
     sizes: Mapping[str, int] | None = None,
 ) -> Emitter:
-    return Emitter(kinds, changed, growing, laws.new, laws.change, shared, sizes or {})
+    return Emitter(
+        kinds, changed, growing, laws.new, laws.change, shared, sizes or {}, is_shared=True
+    )
 
 
 def _stored(root: Root, sql: str, weight: str) -> str:

@@ -18,6 +18,9 @@ ITERATIONS = "iterations"
 TIDYING = "tidying"
 """A phase that follows a refresh when it is done: what was appended is compacted or merged."""
 
+SHARED = "shared"
+"""Among the phases: the part of `change` spent on what several tables of the pass read."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RefreshResult(Record):

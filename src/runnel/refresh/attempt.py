@@ -19,6 +19,7 @@ from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.execute import Outcome, execute
+from runnel.refresh.near import NearRows
 from runnel.refresh.overflow import is_on_the_way
 from runnel.refresh.plan import RefreshPlan, in_full, plan_refresh
 from runnel.refresh.recovery import current, recover
@@ -32,11 +33,17 @@ def lease_of(table_id: str) -> str:
 
 
 def refresh_table(
-    workspace: Workspace, table_id: str, frontier: Frontier, *, wait: float | None = None
+    workspace: Workspace,
+    table_id: str,
+    frontier: Frontier,
+    *,
+    wait: float | None = None,
+    near: NearRows | None = None,
 ) -> RefreshResult:
     """Bring a table to a frontier; the frontier is read again once the lease is held.
 
-    `wait`: how long for someone else to let go of the table; by default what is set.
+    `wait`: how long for someone else to let go of the table; by default what is set. `near` is what
+    it shares with other tables of its pass.
     """
     if (quick := _no_data(workspace, table_id, frontier)) is not None:
         return quick
@@ -52,7 +59,7 @@ def refresh_table(
             return skipped(table, "it has already read newer versions of its sources")
         attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
         try:
-            result = _attempt(workspace, table, frontier, start, lease.check)
+            result = _attempt(workspace, table, frontier, start, lease.check, near)
         except Exception as error:
             raise fail(workspace, table, attempt, error, perf_counter() - start) from error
         except BaseException:
@@ -138,8 +145,9 @@ def _attempt(
     frontier: Frontier,
     start: float,
     check: Callable[[], None],
+    near: NearRows | None,
 ) -> RefreshResult:
-    plan, outcome = carry_out(workspace, table, frontier, check)
+    plan, outcome = carry_out(workspace, table, frontier, check, near=near)
     if plan.table.incarnation != table.incarnation:
         # Recorded with the switch to its new life.
         return result_of(plan, outcome, perf_counter() - start)
@@ -157,6 +165,7 @@ def carry_out(
     frontier: Frontier,
     check: Callable[[], None],
     group: str | None = None,
+    near: NearRows | None = None,
 ) -> tuple[RefreshPlan, Outcome]:
     """Plan and execute; `check` raises when the lease was lost meanwhile."""
     reach("refresh.before_plan")
@@ -175,7 +184,7 @@ def carry_out(
         outcome.phases = {"planning": planned, **outcome.phases}
         return plan, outcome
     try:
-        outcome = execute(workspace, replace(plan, group=group))
+        outcome = execute(workspace, replace(plan, group=group), near)
     except Exception as error:
         if not is_on_the_way(workspace, plan, error):
             raise

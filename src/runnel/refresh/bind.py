@@ -121,6 +121,14 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
     bound.view(f"new:{source.key}", frame)
 
 
+def bind_near(bound: Binding, source: Source, pin: Pin, rows: DataFrame) -> None:
+    """⟦near:source⟧: some columns of some rows of a Delta table at a pin, and `__w`."""
+    snapshot = bound.workspace.log(source.location or "").snapshot(pin.version)
+    names = in_sight(source, [column.name for column in columns_of(snapshot)])
+    items = [quote(name) for name in rows.columns]
+    bound.view(f"near:{source.key}", rows.selectExpr(*items, f"1L AS {weight_of(names)}"))
+
+
 def pinned_table(bound: Binding, source: Source, pin: Pin) -> DataFrame:
     """A Delta table at a pin."""
     log = bound.workspace.log(source.location or "")

@@ -8,7 +8,7 @@ from statistics import median
 
 from runnel.catalog import Attempt
 from runnel.model.refresh import RefreshAction
-from runnel.model.results import TIDYING
+from runnel.model.results import SHARED, TIDYING
 
 # Seconds of a small machine; only ratios matter, and measured refreshes correct them.
 _FIXED = 0.4
@@ -185,10 +185,16 @@ def _per_row(samples: list[tuple[float, float, float]]) -> float | None:
 def _samples(attempts: list[Attempt], action: RefreshAction) -> list[tuple[float, float, float]]:
     """Seconds, modelled seconds, and those of them that are for the changed rows."""
     return [
-        (a.seconds, a.predicted["model"], model_rows(a.change_rows or 0))
+        (_own(a), a.predicted["model"], model_rows(a.change_rows or 0))
         for a in attempts
         if _is_way(a, action) and a.seconds and a.predicted.get("model")
     ][:_RECENT]
+
+
+def _own(attempt: Attempt) -> float:
+    """Seconds without those in which it found what other tables read too, or waited for that."""
+    seconds = attempt.seconds or 0.0
+    return max(seconds - attempt.phases.get(SHARED, 0.0), seconds / 10)
 
 
 def _is_way(attempt: Attempt, action: RefreshAction) -> bool:

@@ -100,7 +100,9 @@ class _GroupRun:
         self.attempts[table.id] = attempt
         try:
             frontier = self.pins.frontier(table.sources)
-            plan, outcome = carry_out(self.workspace, table, frontier, self._check, self.id)
+            plan, outcome = carry_out(
+                self.workspace, table, frontier, self._check, self.id, self.pins.near
+            )
         except Exception as error:
             del self.attempts[table.id]
             raise fail(self.workspace, table, attempt, error, perf_counter() - start) from error

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from runnel.catalog import Source
 from runnel.errors import RunnelError
@@ -13,15 +14,22 @@ from runnel.model.frontier import Frontier, Pin
 from runnel.refresh.looking import pin_sources
 from runnel.refresh.workspace import Workspace
 
+if TYPE_CHECKING:
+    from runnel.refresh.near import NearRows
+
 
 @dataclass
 class Pins:
-    """Shared by all refreshes of one pass, so that they agree on their common sources."""
+    """Shared by all refreshes of one pass, so that they agree on their common sources.
+
+    `near` are rows that they read together.
+    """
 
     workspace: Workspace
     data_timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
     _pins: dict[str, Pin] = field(default_factory=dict)
     _unreadable: dict[str, RunnelError] = field(default_factory=dict)
+    near: NearRows | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def frontier(self, sources: Iterable[Source]) -> Frontier:

@@ -100,7 +100,7 @@ class LakeExecutor:
         except RunnelError as error:
             raise _Failed(key, note_failure(self.workspace, table, error)) from error
         try:
-            result = refresh_table(self.workspace, table.id, frontier, wait=0.0)
+            result = refresh_table(self.workspace, table.id, frontier, wait=0.0, near=pins.near)
         except (Busy, Abandoned, NotFound):
             raise
         except RunnelError as error:

@@ -15,6 +15,7 @@ from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import note_failure, refresh_table, skipped
 from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.group import refresh_group
+from runnel.refresh.near import NearRows
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.diamonds import Unit
@@ -67,17 +68,22 @@ class OnePass:
             # They may read other tables now, or others under the same names.
             pins = Pins(workspace, pins.data_timestamp)
             pins.check(_base_sources([tables[key] for unit in units for key in unit], sources))
+        pins.near = NearRows(workspace, pins, [key for unit in units for key in unit])
         return OnePass(workspace, tables, units, pins, failed)
 
     def run(self) -> Iterator[tuple[str, RefreshResult]]:
         """Refresh everything; the results by key, of all but those that are `again` or failed."""
         keys = {str(table.name): key for key, table in self.tables.items()}
-        for unit in self.units:
-            for result in self._refresh(unit):
-                key = keys[result.name]
-                if result.action is RefreshAction.SKIP:
-                    self._record(self.tables[key], result)
-                yield key, result
+        try:
+            for unit in self.units:
+                for result in self._refresh(unit):
+                    key = keys[result.name]
+                    if result.action is RefreshAction.SKIP:
+                        self._record(self.tables[key], result)
+                    yield key, result
+        finally:
+            if self.pins.near is not None:
+                self.pins.near.close()
 
     def _refresh(self, unit: Unit) -> Sequence[RefreshResult]:
         tables = [self.tables[key] for key in unit]
@@ -173,7 +179,7 @@ def _refresh_alone(workspace: Workspace, table: StreamTable, pins: Pins) -> Refr
         frontier = pins.frontier(table.sources)
     except RunnelError as error:
         raise note_failure(workspace, table, error) from error
-    return refresh_table(workspace, table.id, frontier)
+    return refresh_table(workspace, table.id, frontier, near=pins.near)
 
 
 def _pin(workspace: Workspace, table: StreamTable, result: RefreshResult, pins: Pins) -> None:
