@@ -128,7 +128,8 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
             hint=f"call it {re.sub(r'[^A-Za-z0-9_]+', '_', name.name)}, for example",
         )
     if name.name.lower().startswith(RESERVED):
-        raise UserError(f"names that begin with {RESERVED} are reserved", hint="choose another one")
+        begins = " or ".join(RESERVED)
+        raise UserError(f"names that begin with {begins} are reserved", hint="choose another one")
     if workspace.catalog.find(name.key) is not None:
         raise AlreadyExists(
             f"stream table {name} already exists",

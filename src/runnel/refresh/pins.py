@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,8 +25,11 @@ class Pins:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def frontier(self, sources: Iterable[Source]) -> Frontier:
-        """The frontier a table with these sources is refreshed to."""
-        pins = {source.key: self._pin(source) for source in sources}
+        """The frontier a table with these sources is refreshed to.
+
+        It says where the sources of parts stand too: what is stored is of those versions.
+        """
+        pins = {source.key: self._pin(source) for source in self._with_parts(sources)}
         return Frontier(pins, self.data_timestamp)
 
     def check(self, sources: Iterable[Source]) -> dict[str, Pin]:
@@ -47,6 +50,12 @@ class Pins:
         with self._lock:
             for key in keys:
                 self._pins.pop(key, None)
+
+    def _with_parts(self, sources: Iterable[Source]) -> Iterator[Source]:
+        for source in sources:
+            yield source
+            part = self.workspace.upstream(source) if source.is_part else None
+            yield from part.sources if part is not None else ()
 
     def _pin(self, source: Source) -> Pin:
         with self._lock:

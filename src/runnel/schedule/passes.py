@@ -35,7 +35,7 @@ def refresh_pass(
     for _ in range(_TRIES):
         one = OnePass.begin(workspace, left)
         for key, result in one.run():
-            if not one.tables[key].keeps_cycle and _tells_more(result, results.get(key)):
+            if not one.tables[key].is_hidden and _tells_more(result, results.get(key)):
                 results[key] = result
                 notice(result)
         failed |= one.failed
