@@ -24,7 +24,8 @@ from runnel.model.tabular import Rows
 from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
 from runnel.refresh.functions import adopt_function
-from runnel.refresh.lifecycle import drop_tables, fresh_incarnation
+from runnel.refresh.lifecycle import drop_tables
+from runnel.refresh.lives import fresh_incarnation
 from runnel.refresh.modes import check_mode, check_query
 from runnel.refresh.parts import family_of
 from runnel.schedule.cycles import (

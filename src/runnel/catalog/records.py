@@ -161,6 +161,11 @@ class StreamTable:
         )
 
     @property
+    def owner(self) -> str:
+        """What the user calls that which it belongs to: a query, with its parts, or a cycle."""
+        return str(self.part_of) if self.part_of is not None else self.label
+
+    @property
     def label(self) -> str:
         """What to call it before the user."""
         if PART_OF in self.options:

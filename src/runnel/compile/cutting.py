@@ -10,11 +10,12 @@ columns of the query around it is found out by compiling it alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from runnel.compile.aggregates import is_aggregate
+from runnel.compile.cut_places import Grouping, Known, is_read_by_name
+from runnel.compile.cut_correlated import correlated_grouping
 from runnel.compile.grouping import is_grouped
 from runnel.compile.parse import parse
 from runnel.compile.rewrites.determinism import written
@@ -22,59 +23,52 @@ from runnel.compile.sources import is_cte
 from runnel.model.names import TableName
 
 _CLAUSES = frozenset("with_ expressions distinct from_ joins where group having".split())
-_NAMED_BY = (exp.From, exp.Join, exp.CTE, exp.SetOperation, exp.Lateral, exp.Table)
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    """A SELECT that groups: where it stands in a tree, and the same as a query of its own."""
+def inner_groupings(query: str, known: Known) -> tuple[str, ...]:
+    """The groupings inside a query, as queries of their own; one that is used twice once.
 
-    place: exp.Select
-    alone: exp.Select
-
-    @property
-    def text(self) -> str:
-        return written(self.alone)
-
-    def reading(self, table: TableName) -> exp.Select:
-        """What stands in its place when a table has its rows."""
-        names = [item.alias_or_name for item in self.alone.expressions]
-        columns = [exp.alias_(exp.column(n, quoted=True), n, quoted=True) for n in names]
-        return exp.select(*columns).from_(exp.table_(table.name, db=table.schema, quoted=True))
+    `known` are the columns of the tables that it reads.
+    """
+    return tuple(dict.fromkeys(grouping.text for grouping in _groupings(parse(query), known)))
 
 
-def inner_groupings(query: str) -> tuple[str, ...]:
-    """The groupings inside a query, as queries of their own; one that is used twice once."""
-    return tuple(dict.fromkeys(grouping.text for grouping in _groupings(parse(query))))
-
-
-def read_from_tables(query: str, tables: Mapping[str, TableName]) -> str:
+def read_from_tables(query: str, known: Known, tables: Mapping[str, TableName]) -> str:
     """The query with groupings, by their text, read from tables."""
     tree = parse(query)
-    for grouping in list(_groupings(tree)):
+    for grouping in list(_groupings(tree, known)):
         if (table := tables.get(grouping.text)) is not None:
             grouping.place.replace(grouping.reading(table))
     return written(tree)
 
 
-def _groupings(tree: exp.Query) -> Iterator[Grouping]:
+def _groupings(tree: exp.Query, known: Known) -> Iterator[Grouping]:
     for select in tree.find_all(exp.Select):
         if select is not tree and _is_taken(select):
-            alone = _named(select.copy(), is_read_by_name=_is_read_by_name(select))
-            if alone is not None and _stands_alone(select, alone):
-                yield Grouping(select, alone)
+            found = correlated_grouping(select, known) or _uncorrelated(select)
+            if found is not None:
+                yield found
+
+
+def _uncorrelated(select: exp.Select) -> Grouping | None:
+    alone = _named(select.copy(), by_name=is_read_by_name(select))
+    if alone is None or not _stands_alone(select, alone):
+        return None
+    names = [item.alias_or_name for item in alone.expressions]
+    columns = [exp.alias_(exp.column(n, quoted=True), n, quoted=True) for n in names]
+    return Grouping(select, alone, exp.select(*columns))
 
 
 def _is_taken(select: exp.Select) -> bool:
     if any(value and name not in _CLAUSES for name, value in select.args.items()):
         return False
-    if not is_dear(select) or select.find(exp.Window):
+    if not _is_dear(select) or select.find(exp.Window):
         return False
     others = (other for other in select.find_all(exp.Select) if other is not select)
     return not any(is_grouped(other) or other.args.get("distinct") for other in others)
 
 
-def is_dear(select: exp.Select) -> bool:
+def _is_dear(select: exp.Select) -> bool:
     """Whether it has to be computed for whole groups.
 
     Where only the question is whether a value is among its rows, DISTINCT changes nothing.
@@ -83,7 +77,7 @@ def is_dear(select: exp.Select) -> bool:
     if distinct is not None and distinct.args.get("on"):
         return False
     if distinct is not None or (select.args.get("group") and not _aggregates(select)):
-        return _is_read_by_name(select)
+        return is_read_by_name(select)
     return is_grouped(select)
 
 
@@ -93,15 +87,7 @@ def _aggregates(select: exp.Select) -> bool:
     return any(is_aggregate(node) for node in nodes)
 
 
-def _is_read_by_name(select: exp.Select) -> bool:
-    """Whether the names of its columns mean something where it stands."""
-    parent = select.parent
-    while isinstance(parent, (exp.Subquery, exp.Paren)):
-        parent = parent.parent
-    return parent is None or isinstance(parent, _NAMED_BY)
-
-
-def _named(select: exp.Select, *, is_read_by_name: bool) -> exp.Select | None:
+def _named(select: exp.Select, *, by_name: bool) -> exp.Select | None:
     """The SELECT with a name for each column; None when that would be another than it has."""
     items: list[exp.Expr] = []
     for number, item in enumerate(select.expressions):
@@ -109,7 +95,7 @@ def _named(select: exp.Select, *, is_read_by_name: bool) -> exp.Select | None:
             return None
         if isinstance(item, (exp.Alias, exp.Column)):
             items.append(item)
-        elif is_read_by_name:
+        elif by_name:
             return None
         else:
             items.append(exp.alias_(item.copy(), f"_c{number}"))

@@ -142,8 +142,9 @@ def _attempt(
     reach("refresh.before_record")
     since, trace_version = progress(workspace, plan.table, outcome)
     workspace.catalog.record_progress(
-        table.id, plan.frontier, outcome.epoch, since, trace_version, incarnation=table.incarnation
-    )
+        table.id, plan.frontier, outcome.epoch, since, trace_version,
+        incarnation=plan.table.incarnation,
+    )  # fmt: skip
     return result_of(plan, outcome, perf_counter() - start)
 
 
@@ -161,8 +162,10 @@ def carry_out(
     if plan.action is RefreshAction.REINITIALIZE:
         workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, plan.reason)
         pinned = partial(_require_pins, table, frontier)
-        table = rebuild_definition(workspace, table, plan.reason, pinned)
-        plan = replace(plan, table=table)
+        renewed = rebuild_definition(workspace, table, plan.reason, pinned)
+        is_begun_anew = renewed.incarnation != table.incarnation
+        plan = replace(plan, table=renewed)
+        plan = plan_refresh(workspace, renewed, frontier) if is_begun_anew else plan
     planned = perf_counter() - planning
     check()
     try:

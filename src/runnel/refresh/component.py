@@ -158,7 +158,9 @@ def _holder(
     compiled = compile_query(text, found.schemas(text), SparkTyper(spark))
     used = compiled.used_columns
     return replace(
-        hidden_table(component.name, like, {CYCLE: json.dumps(component.to_json())}),
+        hidden_table(
+            component.name, like.settings, like.mode, {CYCLE: json.dumps(component.to_json())}
+        ),
         query=text, layout=compiled.layout,
         sources=tuple(replace(s, columns=used[s.key]) for s in found.sources(text)),
         resolution=Resolution(text, views) if views else None,

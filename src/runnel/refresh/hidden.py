@@ -12,13 +12,15 @@ from runnel.model.schedule import DOWNSTREAM, Schedule
 from runnel.refresh.definition import plain_layout
 
 
-def hidden_table(name: TableName, like: StreamTable, options: dict[str, str]) -> StreamTable:
-    """A table that serves one of the user's, without a query yet; `options` say how."""
+def hidden_table(
+    name: TableName, settings: dict[str, str], mode: RefreshMode, options: dict[str, str]
+) -> StreamTable:
+    """A table that serves one of the user's with this mode; without a query yet."""
     now = datetime.now(UTC)
     return StreamTable(
-        id=uuid.uuid4().hex, name=name, query="", mode=hidden_mode(like.mode),
+        id=uuid.uuid4().hex, name=name, query="", mode=hidden_mode(mode),
         schedule=Schedule(DOWNSTREAM), state=TableState.ACTIVE, comment=None,
-        incarnation=uuid.uuid4().hex, layout=plain_layout(()), settings=like.settings,
+        incarnation=uuid.uuid4().hex, layout=plain_layout(()), settings=settings,
         not_differential=None, sources=(), frontier=None, epoch=0, since=0, trace_version=-1,
         reinitialize=None, consecutive_errors=0, last_error=None, options=options,
         created_at=now, altered_at=now,

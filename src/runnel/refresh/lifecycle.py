@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,17 +19,10 @@ from runnel.model.names import RESERVED, TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.execute import Outcome, execute
+from runnel.refresh.lives import remove_storage
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import RefreshPlan, plan_refresh
 from runnel.refresh.workspace import Workspace
-
-
-def fresh_incarnation(table: StreamTable) -> StreamTable:
-    """A new life: nothing stored yet."""
-    return replace(
-        table, incarnation=uuid.uuid4().hex, frontier=None, epoch=0, since=0, trace_version=-1,
-        reinitialize=None, consecutive_errors=0, last_error=None,
-    )  # fmt: skip
 
 
 def create_table(workspace: Workspace, table: StreamTable, pins: Pins | None) -> StreamTable:
@@ -59,7 +50,7 @@ def redefine_table(
         _publish(workspace, fill, workspace.catalog.redefine_table)
         reach("alter.after_catalog")
         _note(workspace, fill)
-        _remove_storage(workspace, old.incarnation)
+        remove_storage(workspace, old.incarnation)
         return fill.table
 
 
@@ -83,7 +74,7 @@ def switch_tables(
         for fill in fills:
             _note(workspace, fill)
         for old in gone:
-            _remove_storage(workspace, old.incarnation)
+            remove_storage(workspace, old.incarnation)
 
 
 def _switch(
@@ -104,7 +95,7 @@ def _switch(
         workspace.catalog.replace_tables([t.id for t in gone], [f.table for f in fills])
     except Exception:
         for table in tables:
-            _remove_storage(workspace, table.incarnation)
+            remove_storage(workspace, table.incarnation)
         raise
     reach("switch.after_catalog")
     return fills
@@ -116,7 +107,7 @@ def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
     workspace.catalog.remove_tables([t.id for t in tables])
     reach("drop.after_catalog")
     for table in tables:
-        _remove_storage(workspace, table.incarnation)
+        remove_storage(workspace, table.incarnation)
 
 
 def check_name_is_free(workspace: Workspace, name: TableName) -> None:
@@ -166,7 +157,7 @@ def _fill(workspace: Workspace, table: StreamTable, pins: Pins | None) -> _Fill:
     try:
         outcome = execute(workspace, plan)
     except Exception as error:
-        _remove_storage(workspace, table.incarnation)
+        remove_storage(workspace, table.incarnation)
         raise translate(error) from error
     trace = workspace.trace(table)
     last = trace.last_commit()
@@ -183,7 +174,7 @@ def _publish(workspace: Workspace, fill: _Fill, record: Callable[[StreamTable], 
     try:
         record(fill.table)
     except RunnelError:
-        _remove_storage(workspace, fill.table.incarnation)
+        remove_storage(workspace, fill.table.incarnation)
         raise
 
 
@@ -201,11 +192,6 @@ def _note(workspace: Workspace, fill: _Fill) -> None:
         change_rows=0, seconds=fill.seconds, phases=outcome.phases,
         predicted=plan.predicted, frontier=plan.frontier, epoch=table.epoch,
     )  # fmt: skip
-
-
-def _remove_storage(workspace: Workspace, incarnation: str) -> None:
-    workspace.compiled.pop(incarnation, None)
-    shutil.rmtree(workspace.traces_path / incarnation, ignore_errors=True)
 
 
 def _storage_lease(incarnation: str) -> str:
@@ -235,7 +221,7 @@ def remove_orphans(workspace: Workspace) -> list[str]:
     """Delete orphan folders; what was found is returned."""
     found = orphans(workspace)
     for incarnation in found:
-        _remove_storage(workspace, incarnation)
+        remove_storage(workspace, incarnation)
     return found
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from runnel.algebra.nodes import Filter, Fixpoint, Node, Project, Scan, walk
 from runnel.catalog import PART_OF, READS, WHOLE, Source, StreamTable
+from runnel.compile.cut_places import Known
 from runnel.compile.cutting import inner_groupings, read_from_tables
 from runnel.compile.pipeline import CompiledQuery
 from runnel.errors import UserError
@@ -20,7 +21,7 @@ from runnel.lake.frames import SparkSession
 from runnel.model.names import OF_PART, TableName
 from runnel.model.refresh import RefreshMode
 from runnel.model.views import Resolution
-from runnel.refresh.definition import Definition, define
+from runnel.refresh.definition import Definition, define, schema_of
 from runnel.refresh.hidden import hidden_table
 from runnel.refresh.windows import pin_source, total_rows
 from runnel.refresh.workspace import Workspace
@@ -47,9 +48,9 @@ def family_of(
     compiled = definition.compiled
     if compiled is None or not _may_be_cut(workspace, table, definition, compiled):
         return whole
-    text = compiled.text or table.text
+    text, known = compiled.text or table.text, _known(workspace, definition.sources)
     parts: dict[str, StreamTable] = {}
-    for grouping in inner_groupings(text):
+    for grouping in inner_groupings(text, known):
         part = _part(workspace, spark, table, grouping, len(parts) + 1)
         if part is not None:
             parts[grouping] = part
@@ -57,7 +58,8 @@ def family_of(
         return whole
     names = {grouping: part.name for grouping, part in parts.items()}
     try:
-        reading = define(workspace.staged(parts.values()), spark, read_from_tables(text, names))
+        cut = read_from_tables(text, known, names)
+        reading = define(workspace.staged(parts.values()), spark, cut)
     except UserError:
         return whole
     if not _is_the_same(reading, definition):
@@ -100,7 +102,13 @@ def _part(
         return None
     of = {"name": [owner.name.schema, owner.name.name], "number": number}
     name = TableName("default", OF_PART + uuid.uuid4().hex[:8])
-    return definition.put_into(hidden_table(name, owner, {PART_OF: json.dumps(of)}))
+    made = hidden_table(name, owner.settings, owner.mode, {PART_OF: json.dumps(of)})
+    return definition.put_into(made)
+
+
+def _known(workspace: Workspace, sources: Iterable[Source]) -> Known:
+    schemas = (schema_of(workspace, source) for source in sources)
+    return {s.key: {c.name.lower(): c.type for c in s.columns} for s in schemas}
 
 
 def _rows(workspace: Workspace, sources: Iterable[Source]) -> int:

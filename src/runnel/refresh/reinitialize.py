@@ -12,6 +12,7 @@ from runnel.model.alerts import AlertKind
 from runnel.model.columns import Layout
 from runnel.refresh.component import component_of, define_component
 from runnel.refresh.definition import define
+from runnel.refresh.lives import fresh_incarnation, remove_storage
 from runnel.refresh.workspace import Workspace
 
 
@@ -23,7 +24,8 @@ def rebuild_definition(
 ) -> StreamTable:
     """Compile the query against the sources and views as they are now.
 
-    When it still gives the same stored columns the trace goes on; else it no longer fits. A changed
+    When it still gives the same stored columns the trace goes on; else it no longer fits, but that
+    a part of a query, which has columns for that query only, begins another life. A changed
     definition is recorded with the reason to reinitialise, so that no refresh forgets it; `accept`
     raises for sources that it cannot have.
     """
@@ -35,13 +37,16 @@ def rebuild_definition(
         raise SourceError(
             f"the query of {table.label} no longer fits its sources",
             detail=str(error.primary),
-            hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.name} AS ...",
+            hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.owner} AS ...",
         ) from error
-    if renewed.layout != table.layout or _tags(renewed) != _tags(table):
+    is_another = renewed.layout != table.layout or _tags(renewed) != _tags(table)
+    if is_another and table.part_of is None:
         raise _other_columns(table, renewed.layout)
     if table.mode.is_strict and refusal is not None:
         raise _no_longer_differential(table, refusal)
     accept(renewed.sources)
+    if is_another:
+        return _begun_anew(workspace, renewed)
     if renewed == table:
         return table
     if not _means_the_same(renewed, table):
@@ -51,6 +56,13 @@ def rebuild_definition(
         same = "its views mean again what they meant"
         workspace.alerts.emit(AlertKind.REINITIALIZED, table.label, same)
     return renewed
+
+
+def _begun_anew(workspace: Workspace, table: StreamTable) -> StreamTable:
+    begun = fresh_incarnation(table)
+    workspace.catalog.redefine_table(begun)
+    remove_storage(workspace, table.incarnation)
+    return begun
 
 
 def _means_the_same(renewed: StreamTable, table: StreamTable) -> bool:
@@ -66,7 +78,11 @@ def _defined_anew(
         return _cycle_anew(workspace, spark, table), None
     if READS in table.options:
         shown = define(workspace, spark, table.text, table)
-        return replace(table, sources=shown.sources, layout=shown.layout), None
+        renewed = replace(
+            table, sources=shown.sources, layout=shown.layout,
+            not_differential=shown.not_differential,
+        )  # fmt: skip
+        return renewed, shown.refusal
     definition = define(workspace, spark, table.query, table)
     return definition.put_into(table), definition.refusal
 
@@ -113,8 +129,8 @@ def _other_columns(table: StreamTable, layout: Layout) -> SourceError:
 
 def _no_longer_differential(table: StreamTable, refusal: NotDifferentiable) -> SourceError:
     return SourceError(
-        f"the query of {table.name} can no longer be refreshed differentially",
+        f"the query of {table.label} can no longer be refreshed differentially",
         detail=refusal.primary,
-        hint=f"ALTER STREAM TABLE {table.name} SET REFRESH MODE AUTO, or bring back the view or "
+        hint=f"ALTER STREAM TABLE {table.owner} SET REFRESH MODE AUTO, or bring back the view or "
         "source it had",
     )

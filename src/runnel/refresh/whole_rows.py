@@ -1,4 +1,4 @@
-"""What a table must hold whose query was cut into parts: the whole query, over the user's tables."""
+"""What a table must hold whose query was cut into parts: all of the query, over its own tables."""
 
 from __future__ import annotations
 

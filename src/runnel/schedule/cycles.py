@@ -20,7 +20,8 @@ from runnel.model.refresh import RefreshMode, TableState
 from runnel.refresh.component import check_cycle_mode, define_component
 from runnel.refresh.definition import define
 from runnel.refresh.hidden import hidden_mode
-from runnel.refresh.lifecycle import check_name_is_free, fresh_incarnation, switch_tables
+from runnel.refresh.lifecycle import check_name_is_free, switch_tables
+from runnel.refresh.lives import fresh_incarnation
 from runnel.refresh.parts import family_of
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream

@@ -102,7 +102,7 @@ def _overtaken(one: OnePass, keys: set[str]) -> Busy:
 
 def _nothing_fits(table: StreamTable) -> UserError:
     return UserError(
-        f"{table.name}, which it would be computed from, is suspended",
+        f"{table.owner}, which it would be computed from, is suspended",
         detail="what it holds does not go together with the other sources as they are",
-        hint=f"ALTER STREAM TABLE {table.name} RESUME, or define the table without filling it",
+        hint=f"ALTER STREAM TABLE {table.owner} RESUME, or define the table without filling it",
     )

@@ -136,8 +136,8 @@ def _status(
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
     lag = lag_of(table, now)
-    holder = reader.find(table.cycle) if table.cycle else None
-    failing = holder if holder is not None and holder.last_error else table
+    below = [reader.find(key) for key in _hidden_below(table)]
+    failing = next((t for t in below if t is not None and t.last_error), table)
     return TableStatus(
         name=str(table.name),
         state=expected.state,
@@ -162,6 +162,12 @@ def _status(
         lag_note=expected.note or None,
         next_due=expected.next_due,
     )
+
+
+def _hidden_below(table: StreamTable) -> list[str]:
+    """What holds the rows of its cycle, or parts of its query."""
+    holder = [table.cycle] if table.cycle else []
+    return holder + [source.key for source in table.sources if source.is_part]
 
 
 def _stats(
