@@ -84,6 +84,8 @@ def _switch(
     pins: Pins | None,
 ) -> list[_Fill]:
     staged = workspace.staged(tables)
+    # What a new table reads through a new part is found among those that are being made.
+    pins = replace(pins, workspace=staged) if pins is not None else None
     fills: list[_Fill] = []
     try:
         for table in tables:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runnel.catalog import StreamTable
 from runnel.compile.program import weight_of
 from runnel.compile.sources import redirect, source_names
+from runnel.errors import SourceError
 from runnel.lake.frames import DataFrame, F
 from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
@@ -21,6 +22,11 @@ def whole_rows(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFr
     readers = [table, *parts_of(bound.workspace, table)]
     sources = {source.key: source for reader in readers for source in reader.sources}
     for name in source_names(table.whole):
+        if name.key not in sources or name.key not in frontier.pins:
+            raise SourceError(
+                f"at which version {table.name} has read {name} is not known",
+                hint="refresh, then verify",
+            )
         bind_plain(bound, sources[name.key], frontier.pins[name.key])
 
     def pinned(name: TableName) -> str:
