@@ -120,6 +120,41 @@ def test_drop_takes_the_part(lake: Lake, lines: Source, totals: None) -> None:
     assert list((lake._workspace.path / "_runnel" / "definitions").glob("*.json")) == []
 
 
+def test_what_is_read_through_a_part(lake: Lake, lines: Source, items: Source) -> None:
+    lake.create_stream_table("cheap", "SELECT * FROM lines WHERE price < 3")
+    lake.create_stream_table("goods", "SELECT * FROM items")
+    query = JOINED.replace("lines", "cheap").replace("items", "goods")
+    lake.create_stream_table("totals", query)
+    with pytest.raises(InUse, match="depend on it: totals"):
+        lake.drop_stream_table("cheap")
+    # The part does not read what goes, but it goes with its table.
+    assert lake.drop_stream_table("goods", cascade=True) == ("goods", "totals")
+    assert [str(t.name) for t in lake._workspace.catalog.tables()] == ["cheap"]
+
+
+def test_a_cycle_takes_the_table_whole(
+    spark: SparkSession, lake: Lake, lines: Source, items: Source
+) -> None:
+    with runnel.connect(
+        lake._workspace.path, spark=spark, inner_trace_rows=0, allow_circular=True
+    ) as circular:
+        lake.create_stream_table("goods", "SELECT DISTINCT id, name FROM items")
+        query = JOINED.replace("items", "goods").replace("s.total", "CAST(s.item AS INT) AS item")
+        lake.create_stream_table("totals", query)
+        assert len(parts_in(lake)) == 1
+        around = "SELECT id, name FROM items UNION SELECT item + 1, name FROM totals"
+        circular.alter_stream_table("goods", query=around)
+        assert parts_in(lake) == []
+        lines.append((9, 13, 30, "1.00"))
+        circular.refresh()
+        assert circular.verify("totals").ok
+        assert folders(lake) == {t.incarnation for t in lake._workspace.catalog.tables()}
+        circular.alter_stream_table("goods", query="SELECT DISTINCT id, name FROM items")
+        assert len(parts_in(lake)) == 1
+        circular.refresh()
+        assert circular.verify("totals").ok
+
+
 def test_a_create_that_fails_leaves_nothing(lake: Lake, lines: Source, items: Source) -> None:
     with pytest.raises(RunnelError):
         lake.create_stream_table("broken", JOINED.replace("s.total", "1 / (s.total - 13.50) AS x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict
@@ -43,6 +44,11 @@ class Source:
     def is_part(self) -> bool:
         """Whether it is a part of the query that reads it."""
         return self.name.name.startswith(OF_PART)
+
+
+def owner_of(options: Mapping[str, str]) -> TableName | None:
+    """The table whose query a table with these options holds a part of."""
+    return TableName(*json.loads(options[PART_OF])["name"]) if PART_OF in options else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +129,7 @@ class StreamTable:
     @property
     def part_of(self) -> TableName | None:
         """The table whose query it holds a part of."""
-        if PART_OF not in self.options:
-            return None
-        return TableName(*json.loads(self.options[PART_OF])["name"])
+        return owner_of(self.options)
 
     def is_part_of(self, table: StreamTable) -> bool:
         return self.part_of is not None and self.part_of.key == table.name.key

@@ -19,6 +19,7 @@ from runnel.catalog.records import (
     Source,
     StreamTable,
     TableFields,
+    owner_of,
 )
 from runnel.catalog.rows import (
     base_table_to_row,
@@ -236,13 +237,15 @@ def _require_sources(connection: sa.Connection, sources: Sequence[Source]) -> No
 
 
 def _readers_outside(connection: sa.Connection, ids: list[str]) -> list[str]:
+    c = stream_tables.c
     query = (
-        sa.select(stream_tables.c.schema_name, stream_tables.c.name)
-        .where(stream_tables.c.id.in_(dependents_of(ids)))
-        .where(stream_tables.c.id.not_in(ids))
-        .order_by(stream_tables.c.key)
+        sa.select(c.schema_name, c.name, c.options)
+        .where(c.id.in_(dependents_of(ids)))
+        .where(c.id.not_in(ids))
+        .order_by(c.key)
     )
-    return [str(TableName(schema, name)) for schema, name in connection.execute(query)]
+    rows = connection.execute(query)
+    return list(dict.fromkeys(str(owner_of(options) or TableName(s, n)) for s, n, options in rows))
 
 
 def _labels(tables: Sequence[StreamTable], ids: Sequence[str]) -> list[str]:

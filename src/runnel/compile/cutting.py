@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from runnel.compile.aggregates import is_aggregate
-from runnel.compile.cut_places import Grouping, Known, is_read_by_name
 from runnel.compile.cut_correlated import correlated_grouping
+from runnel.compile.cut_places import Grouping, Known, is_read_by_name
 from runnel.compile.grouping import is_grouped
 from runnel.compile.parse import parse
 from runnel.compile.rewrites.determinism import written

@@ -22,6 +22,7 @@ from runnel.refresh.definition import define
 from runnel.refresh.hidden import hidden_mode
 from runnel.refresh.lifecycle import check_name_is_free, switch_tables
 from runnel.refresh.lives import fresh_incarnation
+from runnel.refresh.modes import check_query
 from runnel.refresh.parts import family_of
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream
@@ -102,6 +103,8 @@ def to_drop(
     if cascade:
         below = {key for t in together for key in downstream(tables, t.name.key)}
         keys |= {key: by_key[key] for key in sorted(below - keys.keys())}
+    # A part may read nothing of what goes, and belongs to a table that goes.
+    keys |= {t.name.key: t for t in tables if t.part_of is not None and t.part_of.key in keys}
     return tuple(keys.values())
 
 
@@ -127,6 +130,7 @@ def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> Non
         check_cycle_mode(mode)
     for member in members_with(workspace.catalog.tables(), table):
         own = hidden_mode(mode) if member.is_hidden else mode
+        check_query(own, member)
         workspace.catalog.update_table(member.id, mode=own)
 
 
