@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
@@ -31,13 +33,17 @@ def refresh_pass(
     """
     results: dict[str, RefreshResult] = {}
     failed: dict[str, RunnelError] = {}
+    in_parts: defaultdict[str, float] = defaultdict(float)
     left = targets
     for _ in range(_TRIES):
         one = OnePass.begin(workspace, left)
         for key, result in one.run():
-            if not one.tables[key].is_hidden and _tells_more(result, results.get(key)):
-                results[key] = result
-                notice(result)
+            table = one.tables[key]
+            if table.part_of is not None:
+                in_parts[table.part_of.key] += result.seconds
+            elif not table.is_hidden and _tells_more(result, results.get(key)):
+                results[key] = _with_parts(result, in_parts.pop(key, 0.0))
+                notice(results[key])
         failed |= one.failed
         left = one.again
         if not left:
@@ -82,6 +88,14 @@ def bring_up(
         if not (one.overtaken or one.frozen):
             return one.pins
     raise _overtaken(one, one.overtaken | one.frozen.keys())
+
+
+def _with_parts(result: RefreshResult, seconds: float) -> RefreshResult:
+    """What it took to whoever waited for it: the history tells it of each part by itself."""
+    if not seconds:
+        return result
+    phases = {"parts": round(seconds, 4), **result.phases}
+    return replace(result, seconds=result.seconds + seconds, phases=phases)
 
 
 def _tells_more(result: RefreshResult, before: RefreshResult | None) -> bool:
