@@ -250,7 +250,7 @@ def _finding(
 
 
 def _names(tables: Iterable[StreamTable]) -> list[str]:
-    return [str(table.name) for table in tables]
+    return list(dict.fromkeys(table.owner for table in tables))
 
 
 def _is_readable(workspace: Workspace, location: str) -> bool:

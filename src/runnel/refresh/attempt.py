@@ -154,8 +154,9 @@ def _attempt(
     reach("refresh.before_record")
     since, trace_version = progress(workspace, plan.table, outcome)
     workspace.catalog.record_progress(
-        table.id, plan.frontier, outcome.epoch, since, trace_version, incarnation=table.incarnation
-    )
+        table.id, plan.frontier, outcome.epoch, since, trace_version,
+        incarnation=plan.table.incarnation,
+    )  # fmt: skip
     return result_of(plan, outcome, perf_counter() - start)
 
 

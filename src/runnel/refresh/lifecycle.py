@@ -84,6 +84,8 @@ def _switch(
     pins: Pins | None,
 ) -> list[_Fill]:
     staged = workspace.staged(tables)
+    # What a new table reads through a new part is found among those that are being made.
+    pins = replace(pins, workspace=staged) if pins is not None else None
     fills: list[_Fill] = []
     try:
         for table in tables:
@@ -119,7 +121,8 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
             hint=f"call it {re.sub(r'[^A-Za-z0-9_]+', '_', name.name)}, for example",
         )
     if name.name.lower().startswith(RESERVED):
-        raise UserError(f"names that begin with {RESERVED} are reserved", hint="choose another one")
+        begins = " or ".join(RESERVED)
+        raise UserError(f"names that begin with {begins} are reserved", hint="choose another one")
     if workspace.catalog.find(name.key) is not None:
         raise AlreadyExists(
             f"stream table {name} already exists",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -33,8 +33,11 @@ class Pins:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def frontier(self, sources: Iterable[Source]) -> Frontier:
-        """The frontier a table with these sources is refreshed to."""
-        wanted = list(sources)
+        """The frontier a table with these sources is refreshed to.
+
+        It says where the sources of parts stand too: what is stored is of those versions.
+        """
+        wanted = list(self._with_parts(sources))
         pins = self.check(wanted)
         for source in wanted:
             if source.key not in pins:
@@ -70,3 +73,9 @@ class Pins:
                 self._pins[key] = found
             else:
                 self._unreadable[key] = found
+
+    def _with_parts(self, sources: Iterable[Source]) -> Iterator[Source]:
+        for source in sources:
+            yield source
+            part = self.workspace.upstream(source) if source.is_part else None
+            yield from part.sources if part is not None else ()

@@ -24,10 +24,11 @@ def rebuild_definition(
 ) -> StreamTable:
     """Compile the query against the sources and views as they are now.
 
-    When it still gives the same stored columns the trace goes on. When it only shows the same, the
-    table that is given has a new life, of which nothing is recorded yet. Else it no longer fits. A
-    changed definition is recorded with the reason to reinitialise, so that no refresh forgets it;
-    `accept` raises for sources that it cannot have.
+    When it still gives the same stored columns the trace goes on. When it only shows the same, or
+    is a part of a query, which has columns for that query only, the table that is given has a new
+    life, of which nothing is recorded yet. Else it no longer fits. A changed definition is recorded
+    with the reason to reinitialise, so that no refresh forgets it; `accept` raises for sources that
+    it cannot have.
     """
     workspace.compiled.pop(table.incarnation, None)
     try:
@@ -37,10 +38,10 @@ def rebuild_definition(
         raise SourceError(
             f"the query of {table.label} no longer fits its sources",
             detail=str(error.primary),
-            hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.name} AS ...",
+            hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.owner} AS ...",
         ) from error
     is_other = renewed.layout != table.layout or _tags(renewed) != _tags(table)
-    if is_other and not _shows_the_same(renewed, table):
+    if is_other and table.part_of is None and not _shows_the_same(renewed, table):
         raise other_columns(table, renewed.layout)
     if table.mode.is_strict and refusal is not None:
         raise _no_longer_differential(table, refusal)
@@ -77,7 +78,11 @@ def _defined_anew(
         return _cycle_anew(workspace, spark, table), None
     if READS in table.options:
         shown = define(workspace, spark, table.text, table)
-        return replace(table, sources=shown.sources, layout=shown.layout), None
+        renewed = replace(
+            table, sources=shown.sources, layout=shown.layout,
+            not_differential=shown.not_differential,
+        )  # fmt: skip
+        return renewed, shown.refusal
     definition = define(workspace, spark, table.query, table)
     return definition.put_into(table), definition.refusal
 
@@ -125,8 +130,8 @@ def other_columns(table: StreamTable, layout: Layout) -> SourceError:
 
 def _no_longer_differential(table: StreamTable, refusal: NotDifferentiable) -> SourceError:
     return SourceError(
-        f"the query of {table.name} can no longer be refreshed differentially",
+        f"the query of {table.label} can no longer be refreshed differentially",
         detail=refusal.primary,
-        hint=f"ALTER STREAM TABLE {table.name} SET REFRESH MODE AUTO, or bring back the view or "
+        hint=f"ALTER STREAM TABLE {table.owner} SET REFRESH MODE AUTO, or bring back the view or "
         "source it had",
     )

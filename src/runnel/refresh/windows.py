@@ -71,7 +71,8 @@ def problems(windows: Mapping[str, Window]) -> str | None:
     """Why the windows cannot be bridged differentially, if they cannot."""
     for window in windows.values():
         if window.kind in (ChangeKind.LOST, ChangeKind.REPLACED, ChangeKind.SCHEMA):
-            return f"{window.source.name}: {window.reason}"
+            name = "a part of the query" if window.source.is_part else window.source.name
+            return f"{name}: {window.reason}"
     return None
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import NotFound, RunnelError
-from runnel.model.names import RESERVED, TableName
+from runnel.model.names import OF_CYCLE, OF_PART, TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import note_failure, refresh_table, skipped
@@ -111,13 +111,19 @@ class OnePass:
         waiting = [t for t in tables if t.name.key not in self.failed]
         self.failed.update({t.name.key: error for t in waiting})
         reason = f"{upstream}, which it reads, could not be refreshed"
-        if upstream.name.startswith(RESERVED):
+        if upstream.name.startswith(OF_CYCLE):
             reason = "the rows of its cycle could not be found"
+        elif upstream.name.startswith(OF_PART):
+            reason = "a part of its query could not be refreshed"
         return [skipped(table, reason) for table in waiting]
 
     def _below_frozen(
         self, tables: Sequence[StreamTable], upstream: TableName
     ) -> list[RefreshResult]:
+        if upstream.name.startswith(OF_PART):
+            # A query is suspended with its parts.
+            self.frozen.update({table.name.key: table.name for table in tables})
+            return [skipped(table, "the table is suspended") for table in tables]
         self.frozen.update({table.name.key: upstream for table in tables})
         reason = f"{upstream}, which it is computed from, is suspended"
         return [skipped(table, reason) for table in tables]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
@@ -31,13 +33,17 @@ def refresh_pass(
     """
     results: dict[str, RefreshResult] = {}
     failed: dict[str, RunnelError] = {}
+    in_parts: defaultdict[str, float] = defaultdict(float)
     left = targets
     for _ in range(_TRIES):
         one = OnePass.begin(workspace, left)
         for key, result in one.run():
-            if not one.tables[key].keeps_cycle and _tells_more(result, results.get(key)):
-                results[key] = result
-                notice(result)
+            table = one.tables[key]
+            if table.part_of is not None:
+                in_parts[table.part_of.key] += result.seconds
+            elif not table.is_hidden and _tells_more(result, results.get(key)):
+                results[key] = _with_parts(result, in_parts.pop(key, 0.0))
+                notice(results[key])
         failed |= one.failed
         left = one.again
         if not left:
@@ -86,6 +92,14 @@ def bring_up(
     raise _overtaken(one, one.overtaken | one.frozen.keys())
 
 
+def _with_parts(result: RefreshResult, seconds: float) -> RefreshResult:
+    """What it took to whoever waited for it: the history tells it of each part by itself."""
+    if not seconds:
+        return result
+    phases = {"parts": round(seconds, 4), **result.phases}
+    return replace(result, seconds=result.seconds + seconds, phases=phases)
+
+
 def _tells_more(result: RefreshResult, before: RefreshResult | None) -> bool:
     """Of several refreshes in one call, those that did something are worth telling."""
     if before is None or result.action not in _IDLE:
@@ -104,7 +118,7 @@ def _overtaken(one: OnePass, keys: set[str]) -> Busy:
 
 def _nothing_fits(table: StreamTable) -> UserError:
     return UserError(
-        f"{table.name}, which it would be computed from, is suspended",
+        f"{table.owner}, which it would be computed from, is suspended",
         detail="what it holds does not go together with the other sources as they are",
-        hint=f"ALTER STREAM TABLE {table.name} RESUME, or define the table without filling it",
+        hint=f"ALTER STREAM TABLE {table.owner} RESUME, or define the table without filling it",
     )
