@@ -133,10 +133,22 @@ class SparkEnded(SystemFault):
 class ImmediateRefreshFailed(RunnelError):
     """An IMMEDIATE table could not follow a write, or not before a read; the cause is attached.
 
-    After a write, doing the same again would write twice: the write itself is committed.
+    It is of the class of its cause. After a write, doing the same again would write twice: the
+    write itself is committed.
     """
 
     code = "IMMEDIATE_REFRESH_FAILED"
+
+    def __init__(
+        self,
+        primary: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        cause: RunnelError,
+    ) -> None:
+        super().__init__(primary, detail=detail, hint=hint)
+        self.error_class = cause.error_class
 
 
 class Abandoned(SystemFault):

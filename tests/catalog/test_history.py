@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runnel.catalog import Owner, StreamTable, Verification, Writer, recorder
+from runnel.catalog import Owner, StreamTable, Verification, Writer, pruning, recorder
 from runnel.errors import NotFound
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction
 
 Make = Callable[..., StreamTable]
 OWNER = Owner("elsewhere", 1, 2.0, "i")
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -60,13 +61,40 @@ def test_history_is_newest_first_and_limited(catalog: Writer, table: StreamTable
 def test_history_is_pruned_by_table(
     catalog: Writer, table: StreamTable, make_table: Make, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(recorder, "HISTORY_LIMIT", 3)
+    monkeypatch.setattr(pruning, "HISTORY_LEAST", 3)
     other = make_table("other")
     catalog.add_table(other)
-    kept = catalog.start_attempt(other.id, OWNER)
-    attempts = [catalog.start_attempt(table.id, OWNER) for _ in range(6)]
-    assert [a.id for a in catalog.history("default.sales", 99)] == attempts[:2:-1]
-    assert [a.id for a in catalog.history("default.other", 99)] == [kept]
+    kept = catalog.start_attempt(other.id, OWNER, started_at=LONG_AGO)
+    attempts = [catalog.start_attempt(table.id, OWNER, started_at=LONG_AGO) for _ in range(6)]
+    assert kept_of(catalog) == attempts[:2:-1]
+    assert kept_of(catalog, "other") == [kept]
+
+
+def test_what_is_young_is_kept_as_long_as_it_is_not_too_much(
+    catalog: Writer, table: StreamTable, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pruning, "HISTORY_LEAST", 3)
+    monkeypatch.setattr(pruning, "HISTORY_MOST", 8)
+    old = [catalog.start_attempt(table.id, OWNER, started_at=LONG_AGO) for _ in range(3)]
+    catalog.finish_attempt(old[1], Outcome.OK)
+    young = [catalog.start_attempt(table.id, OWNER) for _ in range(5)]
+    assert kept_of(catalog) == [*young[::-1], old[1]], "its end counts"
+    young += [catalog.start_attempt(table.id, OWNER) for _ in range(7)]
+    assert kept_of(catalog) == young[:3:-1]
+
+
+def test_how_long_is_kept_is_what_is_set(
+    catalog: Writer, table: StreamTable, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pruning, "HISTORY_LEAST", 1)
+    catalog.history_age = timedelta(days=9000)
+    for _ in range(3):
+        catalog.start_attempt(table.id, OWNER, started_at=LONG_AGO)
+    assert len(kept_of(catalog)) == 3
+
+
+def kept_of(catalog: Writer, name: str = "sales") -> list[int]:
+    return [attempt.id for attempt in catalog.history(f"default.{name}", 99)]
 
 
 def test_costs_are_those_of_successful_work(catalog: Writer, table: StreamTable):

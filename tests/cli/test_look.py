@@ -58,7 +58,7 @@ def test_status_tells_what_keeps_a_table_from_its_target(
     table = catalog.find("default.sales")
     assert table is not None
     catalog.update_table(table.id, work_seconds=50.0)
-    said = "misses its target by about 40 s: refreshing takes 50 s"
+    said = "with the present plan it misses its target by about 40 s: refreshing takes 50 s"
     assert said in run("status", "--lake", folder).out
     assert said in run("status", "sales", "--lake", folder).out
 

@@ -33,6 +33,10 @@ from runnel.compile.rewrites.determinism import deterministic_text, make_determi
             "string_agg(x, '-') WITHIN GROUP (ORDER BY y DESC) FILTER (WHERE z)",
             "STRING_AGG(x, '-') WITHIN GROUP (ORDER BY y DESC, x) FILTER(WHERE z)",
         ),
+        (
+            "listagg(x, ',') OVER (PARTITION BY y)",
+            "LISTAGG(x, ',') WITHIN GROUP (ORDER BY x) OVER (PARTITION BY y)",
+        ),
         ("max_by(x, y)", "MAX_BY(x, CASE WHEN NOT y IS NULL THEN STRUCT(y AS o, x AS v) END)"),
         (
             "min_by(x, y, 3)",

@@ -12,12 +12,14 @@ from sqlglot import exp
 
 from kit.dialect import transpile
 from kit.typer import RuleTyper
+from runnel.algebra.nodes import Window, WindowCall, walk
 from runnel.compile.aggregates import WAYS, Way, in_order
 from runnel.compile.build import SourceSchema
 from runnel.compile.dialect import SparkSql
 from runnel.compile.in_order import FUNCTIONS
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import compile_query
+from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
 _PAIRS = ("corr", "covar", "regr")
@@ -150,6 +152,43 @@ def test_the_text_says_so_for_every_one_of_them() -> None:
     assert len(list(tree.find_all(exp.Reduce))) == 4
     assert not tree.find(exp.Sum, exp.Avg)
     assert tree.find(exp.Max)
+
+
+def _window_call(call: str) -> WindowCall:
+    tree = compile_query(f"SELECT k, {call} AS v FROM t", _SOURCES, RuleTyper()).tree
+    return next(node for node in walk(tree) if isinstance(node, Window)).calls[0]
+
+
+@pytest.mark.parametrize("call", ["stddev(k)", "corr(k, k)", "sum(x)", "avg(y)"])
+def test_over_a_whole_partition_the_rows_are_added_in_one_order(call: str) -> None:
+    """The old value is evaluated again, and must be the same to the last digit."""
+    made = _window_call(f"{call} OVER (PARTITION BY k % 2)")
+    assert made.order
+    assert made.frame
+
+
+@pytest.mark.parametrize("call", ["sum(k)", "max(x)", "percentile(x, 0.5)"])
+def test_what_is_exact_needs_no_order(call: str) -> None:
+    assert not _window_call(f"{call} OVER (PARTITION BY k % 2)").order
+
+
+def test_spread_over_a_range_is_folded_whatever_the_type() -> None:
+    text = _text(
+        "SELECT k, stddev(k) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t"
+    )
+    assert text is not None
+    assert parse(text).find(exp.Reduce)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, w in WAYS.items() if w in (Way.AT_ROOT, Way.REFUSED))
+)
+def test_what_depends_on_the_order_of_arrival_is_refused_over_a_window(name: str) -> None:
+    with pytest.raises(NotDifferentiable, match=name) as caught:
+        compile_query(
+            f"SELECT {name}(x, 3) OVER (PARTITION BY k) AS v FROM t", _SOURCES, RuleTyper()
+        )
+    assert caught.value.hint
 
 
 def test_every_function_that_depends_on_the_order_is_folded_but_those_named() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from crash.victim import OTHER, QUERY
+from crash.victim import OTHER, PARTED, QUERY
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
@@ -59,6 +59,7 @@ POINTS = {
     "together": ("switch.before_catalog", "switch.after_catalog"),
     "group": ("group.appended", "group.before_switch", "group.after_switch"),
     "group_given_up": ("trace.withdrawn",),
+    "parts": ("trace.append.written", "refresh.before_record"),
 }  # fmt: skip
 _DONE = {
     ("refresh", "trace.append.committed"), ("refresh", "refresh.after_append"),
@@ -99,10 +100,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
 def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with a change that is not refreshed yet, and beside it a copy to start each case from."""
     folder = tmp_path_factory.mktemp("kill") / "lake"
-    with server.lake(folder) as lake:
+    with server.lake(folder, inner_trace_rows=0) as lake:
         _make_orders(folder)
         lake.create_stream_table("doomed", QUERY, refresh_mode="DIFFERENTIAL")
         lake.create_stream_table("doomed_full", QUERY, refresh_mode="FULL")
+        lake.create_stream_table("parted", PARTED, refresh_mode="DIFFERENTIAL")
         for name, query in _GROUP.items():
             lake.create_stream_table(
                 name, query, refresh_mode="DIFFERENTIAL", diamond_consistency="atomic"
@@ -202,6 +204,8 @@ def _worked_on(operation: str) -> tuple[str, ...]:
             return ("fresh", "below")
         case "full":
             return ("doomed_full",)
+        case "parts":
+            return ("parted",)  # the kill comes while its part is refreshed
         case "group" | "group_given_up":
             return ("both",)  # and the others with it
     return ("doomed",)
@@ -210,7 +214,7 @@ def _worked_on(operation: str) -> tuple[str, ...]:
 def _concerned(operation: str) -> tuple[str, ...]:
     """The tables that a kill may have reached, some of which may not be there."""
     own = _worked_on(operation)
-    return own if own[0] in ("doomed", "doomed_full", "both") else ("doomed", *own)
+    return own if own[0] in ("doomed", "doomed_full", "both", "parted") else ("doomed", *own)
 
 
 def _check_group(lake: Lake, is_advanced: bool) -> None:

@@ -15,6 +15,10 @@ CYCLE = (
     "SELECT id, cust FROM orders UNION "
     "SELECT f.id, o.cust FROM fresh f JOIN orders o ON f.cust = o.id"
 )
+PARTED = (
+    "SELECT o.id, s.total FROM orders o JOIN "
+    "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) AS s ON o.cust = s.cust"
+)
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
 
@@ -37,6 +41,8 @@ def main(path: str, operation: str) -> None:
                 lake.drop_stream_table("doomed")
             case "compact":
                 lake.compact("doomed")
+            case "parts":
+                lake.refresh("parted")
             case "group":
                 lake.refresh("both")
             case "group_given_up":

@@ -46,6 +46,7 @@ def run_step(file: StepFile, backend: Backend) -> int:
         with pytest.raises(NotDifferentiable) as caught:
             backend.create_stream_table(file.query)
         assert file.refusal.lower() in str(caught.value).lower()
+        assert caught.value.hint, "a refusal says what to do instead"
         return 1
     backend.create_stream_table(file.query)
     _compare(backend, "at the beginning")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.parsers.spark import SparkParser
 
 from kit.duck_aggregates import adapt_aggregate, show_no_total_of_nothing
 from kit.lateral import adapt_item, adapt_select
+from runnel.compile.as_written import VERBATIM
 from runnel.compile.dialect import SparkSql
 from runnel.compile.type_text import element_of, entry_of, fields_of
 
@@ -33,6 +36,16 @@ _BEYOND_WORDS = re.compile(
 _DIGITS = 30
 # An instant is told as a time in UTC, which is the zone of the sessions that it is compared with.
 _INSTANTS = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
+
+
+class LooseSql(SparkSql):
+    """Functions by what they mean in all dialects, not as Spark's text has them."""
+
+    class Parser(SparkSql.Parser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            **{n: f for n, f in SparkParser.FUNCTIONS.items() if n not in VERBATIM},
+            "MEAN": exp.Avg.from_arg_list,
+        }
 
 
 def duck_type(spark: str) -> str:
@@ -63,7 +76,7 @@ def transpile(sql: str, scales: Mapping[str, int] | None = None) -> str:
     `scales` gives the scale of decimal columns by name: DuckDB's AVG of a decimal is a double, Spark's
     is a decimal with four more digits, so that AVG over such a column is written as a rounded quotient.
     """
-    tree = sqlglot.parse_one(sql, dialect=SparkSql)
+    tree = sqlglot.parse_one(sql, dialect=LooseSql)
     for type_ in tree.find_all(exp.DataType):
         if type_.this in _INSTANTS:
             type_.set("this", exp.DataType.Type.TIMESTAMP)

@@ -114,12 +114,14 @@ class DuckQuery:
         translate: Callable[[str], str] = replace_words,
         *,
         with_tables: bool = False,
+        rewrite: Callable[[Program], Program] = lambda program: program,
     ) -> None:
         self.con = sources.con
         self.sources = sources
         self.compiled = compiled
         self.translate = translate
         self.with_tables = with_tables
+        self.rewrite = rewrite
         self.epoch = 0
         self.total: Bag = Bag()
         self._translated: dict[str, str] = {}
@@ -163,6 +165,7 @@ class DuckQuery:
         """The output of a program, unchecked and not yet appended; every row must come once."""
         if not program.steps:
             return Bag()
+        program = self.rewrite(program)
         has_rounds = any(step.again for step in program.steps)
         is_split = self.with_tables or has_rounds
         sql = self._tables(program) if is_split else self._ctes(program)
@@ -228,6 +231,8 @@ class DuckQuery:
                 return f"k_step_{name}"
             case "last" | "all":
                 return f"k_{kind}"
+            case "near":
+                return f"k_new_{self.sources.places[name]}"
             case _:
                 return f"k_{kind}_{self.sources.places[name]}"
 

@@ -13,6 +13,7 @@ from kit.duck import DuckQuery, DuckSources, Moment, Table, Weighted, oracle, or
 from kit.step import Change, TableSpec
 from kit.typer import RuleTyper
 from runnel.compile.pipeline import compile_query
+from runnel.compile.program import Program
 from runnel.compile.rewrites.quantified import without_quantifiers
 
 
@@ -24,10 +25,14 @@ class DuckBackend:
     """
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, translate: Callable[[str], str] = transpile
+        self,
+        con: duckdb.DuckDBPyConnection,
+        translate: Callable[[str], str] = transpile,
+        rewrite: Callable[[Program], Program] = lambda program: program,
     ) -> None:
         self.con = con
         self.translate = translate
+        self.rewrite = rewrite
         self.specs: dict[str, TableSpec] = {}
         self.contents_of: dict[str, list[Row]] = {}
         self.pending: dict[str, list[Weighted]] = {}
@@ -45,7 +50,9 @@ class DuckBackend:
         text = without_quantifiers(query)
         compiled = compile_query(text, [t.schema for t in self.tables], RuleTyper())
         self.sources = DuckSources(self.con, self.tables)
-        self.query = DuckQuery(self.sources, compiled, self.translate, with_tables=True)
+        self.query = DuckQuery(
+            self.sources, compiled, self.translate, with_tables=True, rewrite=self.rewrite
+        )
         self.oracle_sql = oracle_text(oracle or compiled.text or query, self.tables)
         self._load()
         self.query.initialize()

@@ -24,6 +24,7 @@ from runnel.compile.differentiate import (
 )
 from runnel.compile.differentiate.emitter import Emitter
 from runnel.compile.differentiate.state import Kind
+from runnel.compile.near import Near
 from runnel.compile.program import W
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -77,6 +78,30 @@ def null_keys_are_lost(patch: pytest.MonkeyPatch) -> None:
 
 def _with_ends_null(found: Any) -> Any:
     return replace(found, partition=replace(found.partition, ends_null=True))
+
+
+def a_tie_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Of several ways from a change to a row."""
+    _change_near(patch, lambda near: replace(near, ties=near.ties[: max(1, len(near.ties) - 1)]))
+
+
+def ties_lead_to_changed_rows_only(patch: pytest.MonkeyPatch) -> None:
+    first = lambda tie: replace(tie, level=1)  # noqa: E731
+    _change_near(patch, lambda near: replace(near, ties=tuple(map(first, near.ties))))
+
+
+def near_keys_are_never_null(patch: pytest.MonkeyPatch) -> None:
+    equal = lambda tie: replace(tie, signs=("=",) * len(tie.signs))  # noqa: E731
+    _change_near(patch, lambda near: replace(near, ties=tuple(map(equal, near.ties))))
+
+
+def _change_near(patch: pytest.MonkeyPatch, change: Callable[[Near], Near]) -> None:
+    real = Emitter.add
+
+    def changed(self: Emitter, *args: Any, near: Near | None = None, **options: Any) -> str:
+        return real(self, *args, near=near and change(near), **options)
+
+    patch.setattr(Emitter, "add", changed)
 
 
 def new_for_old(patch: pytest.MonkeyPatch) -> None:

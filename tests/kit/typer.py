@@ -8,9 +8,9 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
+from kit.dialect import LooseSql
 from kit.nested_types import nested_type
 from runnel.compile.aggregates import is_aggregate, spark_name
-from runnel.compile.dialect import SparkSql
 from runnel.compile.type_text import fields_of
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
@@ -72,7 +72,7 @@ class RuleTyper:
 
 @lru_cache(maxsize=100_000)
 def _parse(text: str) -> exp.Expression:
-    return sqlglot.parse_one(text, dialect=SparkSql)
+    return sqlglot.parse_one(text, dialect=LooseSql)
 
 
 @lru_cache(maxsize=100_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -136,3 +137,27 @@ def test_a_change_that_came_to_nothing_tells_what_finding_out_costs() -> None:
     prediction = predict(10, total, [looked, full])
     assert prediction.is_measured
     assert prediction.full < prediction.differential
+
+
+def test_what_has_to_be_tidied_is_paid_for_by_differential_alone() -> None:
+    total = 10_000_000
+    history = [
+        attempt(RefreshAction.DIFFERENTIAL, 4.0, model_differential(1_000_000, total), 1_000_000),
+        attempt(RefreshAction.FULL, 7.0, model_full(total), 1_000_000),
+    ]
+    alone = predict(1_000_000, total, history)
+    assert alone.is_differential_cheaper
+    tidied = predict(1_000_000, total, history, tidied_rows=total)
+    assert tidied.differential == alone.differential
+    assert not tidied.is_differential_cheaper
+    assert tidied.to_json()["tidying"] == pytest.approx(tidied.tidying, abs=0.001)
+
+
+def test_tidying_is_scaled_by_what_it_took() -> None:
+    total = 10_000_000
+    model = predict(10, total, [], tidied_rows=total).tidying
+    slow = attempt(RefreshAction.DIFFERENTIAL, 1.0, model_differential(10, total), 10)
+    slow = replace(
+        slow, phases={"tidying": 3 * model}, predicted={**slow.predicted, "tidying": model}
+    )
+    assert predict(10, total, [slow], tidied_rows=total).tidying == pytest.approx(3 * model)

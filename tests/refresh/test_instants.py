@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from runnel.catalog import Attempt, StreamTable
 from runnel.errors import UserError
 from runnel.model.frontier import Frontier, Pin
+from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
 from runnel.refresh.instants import Past, instant
 from runnel.refresh.plan import FIRST_FILL
@@ -79,7 +80,8 @@ class World:
         unreadable = options.pop("unreadable", set())
         past = Past(self, lambda table, epoch: (str(table.name), epoch) not in unreadable)  # type: ignore[arg-type]
         keys = [f"default.{name}" for name in names.split()]
-        found = past.common(keys, options.get("upto"))
+        others = [TableName.parse(name) for name in options.get("beside", "").split()]
+        found = past.common(keys, options.get("upto"), others)
         return {
             key.removeprefix("default."): int((state.at - START).total_seconds() // 60)
             for key, state in found.items()
@@ -109,6 +111,18 @@ def test_in_the_middle_of_a_pass_all_are_read_before_it(world: World) -> None:
     world.refresh("b")
     assert world.common("b c d") == {"b": 1, "c": 1, "d": 1}
     assert world.common("b") == {"b": 2}
+
+
+def test_beside_a_base_table_a_state_is_told_by_what_it_saw(world: World) -> None:
+    """d has read another c than the one whose states are known."""
+    epoch, frontier = world.states["d"][0]
+    pins = {**frontier.pins, "default.c": Pin("trace", "i-c", 7)}
+    world.states["d"].insert(0, (epoch + 1, Frontier(pins, at(2))))
+    assert world.common("d") == {"d": 2}
+    assert world.common("d", beside="orders") == {"d": 1}
+    del world.states["d"][1]
+    with pytest.raises(UserError, match="d, orders have no data timestamp in common"):
+        world.common("d", beside="orders")
 
 
 def test_tables_without_a_common_base_are_each_at_their_newest(world: World) -> None:

@@ -55,3 +55,47 @@ def test_sessions_beside_an_order_that_is_completed(lake: Lake, tmp_path: Path) 
     check(lake, "sessions", "DIFFERENTIAL")
     source.delete("id = 1")
     check(lake, "sessions", "DIFFERENTIAL")
+
+
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+def test_unnest_which_spark_has_not(lake: Lake, tmp_path: Path, mode: str) -> None:
+    source = Source(lake, tmp_path, "lists", {"id": "int", "xs": "array<int>"}, [(1, [1, 2])])
+    query = "SELECT id, x FROM lists, UNNEST(xs) AS u(x)"
+    lake.create_stream_table("single", query, refresh_mode=mode)
+    source.append((2, [3]))
+    check(lake, "single", mode)
+    assert bag(lake.table("single").collect()) == bag([(1, 1), (1, 2), (2, 3)])
+
+
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+def test_any_and_all_which_spark_has_not(lake: Lake, tmp_path: Path, mode: str) -> None:
+    source = orders(lake, tmp_path)
+    limits = Source(lake, tmp_path, "limits", {"id": "int"}, [(2,), (3,)])
+    query = (
+        "SELECT id FROM orders WHERE id >= ALL (SELECT id FROM limits) "
+        "UNION ALL SELECT -id FROM orders WHERE id < ANY (SELECT id FROM limits)"
+    )
+    lake.create_stream_table("compared", query, refresh_mode=mode)
+    source.append((4, 11, "2.00"))
+    limits.delete("id = 3")
+    check(lake, "compared", mode)
+    ids = [row[0] for row in lake.spark.sql("SELECT id FROM orders").collect()]
+    expected = [(i,) for i in ids if i >= 2] + [(-i,) for i in ids if i < 2]
+    assert bag(lake.table("compared").collect()) == bag(expected)
+
+
+def test_ties_in_a_query_that_only_full_can_keep(lake: Lake, tmp_path: Path) -> None:
+    """The text itself is completed, so that every refresh chooses alike."""
+    source = orders(lake, tmp_path)
+    query = (
+        "SELECT id, cust, ROW_NUMBER() OVER (ORDER BY cust) AS n, LAST_VALUE(amount) OVER (ORDER BY cust) AS l"
+        " FROM orders WHERE id < (SELECT 100 + hll_sketch_estimate(hll_sketch_agg(id)) FROM orders)"
+        " ORDER BY cust LIMIT 4"
+    )
+    lake.create_stream_table("tied", query)
+    source.append((7, 10, "9.00"), (6, 10, "2.00"), (5, 11, "1.00"))
+    check(lake, "tied", "FULL")
+    found = sorted(tuple(row) for row in lake.sql("SELECT id, cust, n FROM tied").collect())
+    everything = lake.spark.sql("SELECT id, cust, amount FROM orders").collect()
+    ranked = sorted(everything, key=lambda row: (row[1], row[0]))[:4]
+    assert found == sorted((row[0], row[1], place) for place, row in enumerate(ranked, 1))

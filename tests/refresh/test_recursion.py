@@ -8,7 +8,7 @@ import pytest
 
 from refresh.helpers import Source, check
 from runnel.api import Lake
-from runnel.errors import InvalidQuery, NotDifferentiable, QueryFailed
+from runnel.errors import InvalidQuery, NotDifferentiable, QueryFailed, RunnelError
 
 pytestmark = pytest.mark.spark
 
@@ -17,6 +17,7 @@ _WALK = "WITH RECURSIVE r(n, d) MAX RECURSION LEVEL 8 AS (SELECT 1, 0 UNION ALL 
 _REACH = "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT e.b FROM r JOIN edge e ON e.a = r.n) SELECT n FROM r"
 _PAIRS = "WITH RECURSIVE r AS (SELECT a, b FROM edge UNION SELECT x.a, y.b FROM r x JOIN r y ON x.b = y.a)"
 _LEVELS = "spark.sql.cteRecursionLevelLimit"
+_ROWS = "spark.sql.cteRecursionRowLimit"
 
 
 def _rows(lake: Lake, name: str) -> list[tuple[object, ...]]:
@@ -52,6 +53,35 @@ def test_levels_of_the_text(lake: Lake, tmp_path: Path) -> None:
     enough = _WALK.replace("LEVEL 8", "LEVEL 20")
     lake.create_stream_table("enough", enough, refresh_mode="DIFFERENTIAL")
     assert lake.verify("enough").ok
+
+
+@pytest.mark.parametrize("query", [_WALK.replace("LEVEL 8", "LEVEL 50"), _REACH])
+def test_a_bound_of_rows(lake: Lake, tmp_path: Path, query: str) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 4)])
+    lake.spark.conf.set(_ROWS, "5")
+    try:
+        lake.create_stream_table("bounded", query, refresh_mode="DIFFERENTIAL")
+    finally:
+        lake.spark.conf.unset(_ROWS)
+    edge.append(*((i, i + 1) for i in range(4, 12)))
+    with pytest.raises(QueryFailed, match="5 rows") as caught:
+        lake.refresh("bounded")
+    assert _ROWS in (caught.value.hint or "")
+    assert len(_rows(lake, "bounded")) == 4
+
+
+def test_levels_are_counted_from_the_changed_rows_on_and_verify_says_so(
+    lake: Lake, tmp_path: Path
+) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 7)])
+    lake.create_stream_table("walk", _WALK, refresh_mode="DIFFERENTIAL")
+    edge.append((7, 8))
+    check(lake, "walk", "DIFFERENTIAL")
+    edge.append((8, 9), (9, 10))
+    lake.refresh("walk")
+    assert len(_rows(lake, "walk")) == 10
+    with pytest.raises(RunnelError, match=r"(?i)recursion.*level"):
+        lake.verify("walk")
 
 
 @pytest.mark.slow

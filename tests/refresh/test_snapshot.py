@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from datetime import datetime
@@ -161,3 +162,44 @@ def test_only_its_tables_can_be_read(lake: Lake, source: Source) -> None:
     assert frame.first()["n"] == 2
     with pytest.raises(UserError, match="closed"):
         snapshot.table("sums")
+
+
+TOTAL = "SELECT SUM(total) AS total FROM sums"
+
+
+def test_a_base_table_beside_what_nobody_can_tell_the_versions_of(
+    lake: Lake, source: Source
+) -> None:
+    lake.create_stream_table("total", TOTAL)
+    lake.alter_stream_table("sums", query=SUMS + " HAVING SUM(amount) > 0")
+    source.append((4, 12, "9.00"))
+    with pytest.raises(UserError, match="total, orders have no data timestamp in common"):
+        lake.snapshot(["total", "orders"])
+    lake.refresh()
+    with lake.snapshot(["total", "orders"]) as both:
+        assert (
+            both.sql("SELECT total FROM total").first()
+            == both.sql("SELECT SUM(amount) FROM orders").first()
+        )
+
+
+def test_a_base_table_that_was_created_again(lake: Lake, source: Source) -> None:
+    lake.sql("DROP TABLE orders")
+    shutil.rmtree(source.path)
+    again = orders(lake, Path(source.path).parent)
+    again.append((4, 12, "9.00"))
+    with pytest.raises(UserError, match="orders is not the table any more that sums has read"):
+        lake.snapshot(["sums", "orders"])
+    lake.refresh()
+    with lake.snapshot(["sums", "orders"]) as both:
+        assert both.table("orders").count() == 4
+
+
+def test_a_base_table_that_was_replaced_is_read_as_it_was_seen(lake: Lake, source: Source) -> None:
+    lake.sql(
+        f"CREATE OR REPLACE TABLE orders USING delta LOCATION '{source.path}' AS "
+        "SELECT * FROM VALUES (7L, 12, 9.00BD) AS v (id, cust, amount)"
+    )
+    with lake.snapshot(["sums", "orders"]) as both:
+        assert both.table("orders").count() == 3
+        assert {row["cust"] for row in both.table("sums").collect()} == {10, 11}

@@ -10,7 +10,7 @@ import pytest
 import runnel
 from refresh.helpers import ORDERS, SALES, Source, check, orders
 from runnel.api import Lake
-from runnel.errors import InUse, SourceError
+from runnel.errors import InUse, SourceError, UserError
 
 pytestmark = pytest.mark.spark
 
@@ -118,6 +118,35 @@ def test_a_retyped_column(lake: Lake, tmp_path: Path) -> None:
     lake.sql("ALTER STREAM TABLE shown AS SELECT cust FROM orders")
     check(lake, "shown", "NO_DATA")
     assert ("5000000000",) in rows(lake.table("shown"))
+    check(lake, "counted", "REINITIALIZE", "cust")
+    assert rows(lake.table("counted")) == [("3",)]
+
+
+def test_a_retyped_column_that_is_kept_and_not_shown(lake: Lake, tmp_path: Path) -> None:
+    """Groups are stored under their key: the columns are the same, what is kept for them is not."""
+    orders(lake, tmp_path)
+    lake.sql(WIDENING)
+    query = "SELECT COUNT(*) AS n FROM orders GROUP BY cust"
+    lake.create_stream_table("sizes", query, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("below", "SELECT n + 1 AS m FROM sizes", refresh_mode="DIFFERENTIAL")
+    before = lake.status("sizes")
+    lake.sql("ALTER TABLE orders ALTER COLUMN cust TYPE BIGINT")
+    lake.sql("INSERT INTO orders VALUES (4, 5000000000, 1.00)")
+    check(lake, "sizes", "REINITIALIZE", "cust")
+    assert rows(lake.table("sizes")) == rows(lake.sql("SELECT * FROM sizes")) == [
+        ("1",), ("1",), ("2",),
+    ]  # fmt: skip
+    assert lake.status("sizes").epoch == before.epoch + 1
+    assert lake.alerts("sizes", kind="reinitialized")
+    with pytest.raises(UserError, match="sizes has no contents of"):
+        lake.snapshot(["sizes"], at=before.data_timestamp)
+    check(lake, "below", "REINITIALIZE", "sizes")
+    lake.sql("INSERT INTO orders VALUES (5, 10, 1.00), (6, 6000000000, 1.00)")
+    check(lake, "below", "DIFFERENTIAL")
+    assert rows(lake.table("below")) == [("2",), ("2",), ("2",), ("4",)]
+    workspace = lake._workspace
+    folders = {path.name for path in workspace.traces_path.iterdir()}
+    assert folders == {table.incarnation for table in workspace.catalog.tables()}
 
 
 def test_a_name_that_stands_for_another_table(lake: Lake, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ _FILES = [
     or all(table.kind != "trace" for table in step.tables.values())
 ]
 # What only Spark can judge, and what reads differently on a lake.
-_WHOLE = ("as_spark_does", "by_keys")
+_WHOLE = ("as_spark_does", "by_keys", "expressions")
 _COMPILED = (
     "join_outer/first_match_appears_and_last_match_disappears",
     "aggregate/over_a_join_where_both_sides_change",

@@ -13,7 +13,7 @@ import runnel
 from refresh.helpers import SALES, Source, check, orders
 from runnel.api import Lake
 from runnel.lake.trace import Trace
-from runnel.refresh import compaction
+from runnel.refresh import superseded
 from runnel.refresh.compaction import MANY_FILES
 
 pytestmark = pytest.mark.spark
@@ -59,7 +59,7 @@ def test_rows_that_only_cancel_others_are_compacted_away(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of what is stored: a row that goes and the one that takes it away both count."""
-    monkeypatch.setattr(compaction, "_SMALL", 0)
+    monkeypatch.setattr(superseded, "_SMALL", 0)
     half = replace(lake.settings, compact_share=0.5)
     monkeypatch.setattr(lake._workspace, "settings", half)
     source = orders(lake, tmp_path)
@@ -84,7 +84,7 @@ def test_what_a_consumer_has_not_read_yet_is_no_reason_to_compact(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be rewritten and stay: the consumers of a pass come after the tidying."""
-    monkeypatch.setattr(compaction, "_SMALL", 0)
+    monkeypatch.setattr(superseded, "_SMALL", 0)
     half = replace(lake.settings, compact_share=0.5)
     monkeypatch.setattr(lake._workspace, "settings", half)
     source = orders(lake, tmp_path)

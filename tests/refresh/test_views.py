@@ -260,6 +260,21 @@ def test_a_redefined_view_that_does_not_fit_stops_the_table(lake: Lake, tmp_path
     assert lake.status("sales").last_error is None
 
 
+def test_a_redefined_view_for_which_something_else_is_kept_starts_the_table_over(
+    lake: Lake, tmp_path: Path
+) -> None:
+    source = orders(lake, tmp_path)
+    lake.sql("CREATE VIEW big AS SELECT cust FROM orders")
+    query = "SELECT COUNT(*) AS n FROM big GROUP BY cust"
+    lake.create_stream_table("sizes", query, refresh_mode="DIFFERENTIAL")
+    lake.sql("CREATE OR REPLACE VIEW big AS SELECT CAST(cust AS STRING) AS cust FROM orders")
+    assert lasting(lake) == {"sizes": "view big was redefined"}
+    check(lake, "sizes", "REINITIALIZE", "view big was redefined")
+    assert lasting(lake) == {}
+    source.append((4, 12, "2.00"))
+    check(lake, "sizes", "DIFFERENTIAL")
+
+
 def test_a_view_that_is_gone_stops_the_table(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.sql("CREATE VIEW big AS SELECT cust, amount FROM orders")

@@ -83,7 +83,10 @@ def test_what_has_grown_is_tidied_when_that_pays(
     refreshing(monkeypatch, result(action))
     asked: list[str] = []
     monkeypatch.setattr(executor, "tidy_when_due", lambda workspace, id_: asked.append(id_))
-    LakeExecutor(lake.workspace)(start(lake, "a"))
+    execute = LakeExecutor(lake.workspace)
+    event = execute(start(lake, "a"))
+    assert asked == [], "its end is told first"
+    execute.tidy(event)
     assert asked == ([table.id] if tidied else [])
 
 

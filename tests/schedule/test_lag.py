@@ -110,7 +110,7 @@ def test_a_miss_names_the_amount_and_the_table_that_is_waited_for() -> None:
     missed = misses(found, plan(found))
     assert missed == {"d": (12.0, "refreshing takes 11 s, waiting for b 25 s")}
     assert note_of("d", found["d"], plan(found), missed["d"]) == (
-        "misses its target by about 12 s: refreshing takes 11 s, waiting for b 25 s"
+        "with the present plan it misses its target by about 12 s: refreshing takes 11 s, waiting for b 25 s"
     )
 
 

@@ -294,3 +294,55 @@ def test_the_clock_follows_the_wall_but_never_goes_back() -> None:
     assert clock() == 165.0
     wall[0], ticks[0] = 300.0, 260.0
     assert clock() == 300.0, "the wall has caught up"
+
+
+def test_who_reads_a_table_does_not_wait_until_it_is_tidied() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    b_is_done = threading.Event()
+    tidied: list[tuple[str, bool]] = []
+
+    def tidy(event: Finished) -> None:
+        unit = str(event.start.unit)
+        if unit == "a":
+            tidied.append((unit, b_is_done.wait(20)))
+        else:
+            b_is_done.set()
+
+    results = make(lake, Worker(lake), tidy=tidy).once()
+    assert [result.name for result in results] == ["a", "b"]
+    assert tidied == [("a", True)], "and once comes back after that"
+
+
+def test_what_is_being_tidied_is_not_refreshed_meanwhile() -> None:
+    lake = ByHand(table("a", "1s", "x"))
+    (start,) = lake.machine.decide(T0)
+    at_work: list[str] = []
+    is_over = threading.Semaphore(0)
+
+    def execute(start: Start) -> Finished:
+        at_work.append("refresh")
+        return Finished(start, Ending.DONE)
+
+    def tidy(event: Finished) -> None:
+        at_work.append("tidy")
+        threading.Event().wait(0.1)
+        at_work.append("tidied")
+        is_over.release()
+
+    loop = Loop(lake.machine, execute, lambda: T0, tidy=tidy)
+    for _ in range(2):
+        loop._orders.put(start)
+        loop._hire()
+    assert all(is_over.acquire(timeout=20) for _ in range(2))
+    assert at_work == ["refresh", "tidy", "tidied"] * 2
+    loop._end()
+
+
+def test_an_error_while_tidying_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+
+    def tidy(event: Finished) -> None:
+        raise SystemFault("no disk")
+
+    assert len(make(lake, Worker(lake), tidy=tidy).once()) == 2
+    assert "not tidied: no disk" in caplog.text

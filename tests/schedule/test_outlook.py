@@ -58,7 +58,7 @@ def test_the_work_of_the_others_in_a_group_counts(lake: FakeLake) -> None:
     add_diamond(lake)
     notes = {name: row.lag_note for name, row in status(lake).items()}
     assert notes == {
-        name: f"misses its target by about 20 s: refreshing it together with {others} takes 40 s"
+        name: f"with the present plan it misses its target by about 20 s: refreshing it together with {others} takes 40 s"
         for name, others in {
             "sums": "counts, both", "counts": "sums, both", "both": "counts, sums"
         }.items()
@@ -93,7 +93,7 @@ def test_status_says_who_waits_for_its_turn(lake: FakeLake) -> None:
     notes = {name: row.lag_note for name, row in status(lake).items()}
     assert notes["calm"] is None
     assert notes["busy"] == (
-        "misses its target by about 60 s: refreshing takes 10 s, waiting for its turn 50 s, "
+        "with the present plan it misses its target by about 60 s: refreshing takes 10 s, waiting for its turn 50 s, "
         "as more is due than max_concurrent_refreshes lets run side by side"
     )
 
@@ -115,7 +115,7 @@ def test_a_group_by_its_slowest_member_misses_the_target_of_the_others(tmp_path:
     add_diamond(lake, "1m", "1h", None)
     rows = status(lake)
     assert rows["sums"].lag_note == (
-        "misses its target by about 25 min: "
+        "with the present plan it misses its target by about 25 min: "
         "it is refreshed together with counts, both every 26 min, by the slowest of them"
     )
     assert rows["counts"].lag_note is None
@@ -184,7 +184,7 @@ def test_the_members_of_a_cycle_are_refreshed_after_what_holds_their_rows(lake: 
     lake.add("q", "1m", "__cycle_1", at=T0, **inside)
     rows = status(lake)
     assert rows["p"].lag_note == (
-        "misses its target by about 16 s: "
+        "with the present plan it misses its target by about 16 s: "
         "refreshing it together with q takes 8.0 s, waiting for cycle of p, q 30 s"
     )
     told = {h[1] for h in scheduler(lake)[1].heard if h[0] is AlertKind.LAG_UNREACHABLE}

@@ -9,7 +9,16 @@ from time import time
 
 import pytest
 
-from runnel.errors import Busy, NotFound, QueryFailed, UserError
+from runnel.errors import (
+    Busy,
+    ImmediateRefreshFailed,
+    NotFound,
+    QueryFailed,
+    RunnelError,
+    SourceError,
+    SystemFault,
+    UserError,
+)
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshMode
 from runnel.refresh.attempt import refresh_table
@@ -177,6 +186,62 @@ def test_a_table_that_is_dropped_meanwhile_is_told(diamond: MadeUp) -> None:
         refresh(diamond, "e")
 
 
+# -- written meanwhile ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(lake: MadeUp) -> MadeUp:
+    """a reads one base source and b another, n reads both tables; both sources have news."""
+    lake.make("a", "x1")
+    lake.make("b", "x2")
+    lake.make("n", "a", "b")
+    lake.base("x1").version = lake.base("x2").version = 2
+    return lake
+
+
+def write(lake: MadeUp, *names: str) -> None:
+    for name in names:
+        lake.base(name).version += 1
+
+
+def test_a_commit_during_a_pass_is_not_seen_by_who_comes_late_in_it(two: MadeUp) -> None:
+    two.before["a"] = lambda: write(two, "x1", "x2")
+    assert refresh(two) == dict.fromkeys("abn", "DIFFERENTIAL")
+    assert two.versions("n") == {"x1": 2, "x2": 2}
+    assert refresh(two) == dict.fromkeys("abn", "DIFFERENTIAL")
+    assert two.versions("n") == {"x1": 3, "x2": 3}
+
+
+def test_a_commit_while_an_immediate_table_follows_a_write_is_not_half_seen(lake: MadeUp) -> None:
+    lake.make("a", "x1")
+    lake.make("d", "a", "x2", mode=RefreshMode.IMMEDIATE)
+    lake.before["a"] = lambda: write(lake, "x1", "x2")
+    with following_writes(lake.workspace):
+        write(lake, "x1")
+    assert lake.versions("d") == {"x1": 2, "x2": 1}
+    lake.before["a"] = lambda: write(lake, "x1", "x2")
+    assert catch_up(lake.workspace, ["default.d"])
+    assert lake.versions("d") == {"x1": 3, "x2": 2}
+
+
+def test_a_refresh_by_name_looks_only_at_what_it_needs(two: MadeUp) -> None:
+    two.base("x2").is_broken = True
+    assert refresh(two, "a") == {"a": "DIFFERENTIAL"}
+
+
+def test_a_source_that_comes_back_during_a_pass_is_of_another_instant(two: MadeUp) -> None:
+    two.base("x2").is_broken = True
+
+    def mend() -> None:
+        two.base("x2").is_broken = False
+
+    two.before["a"] = mend
+    with pytest.raises(SourceError, match="x2, which is read, cannot be found or read"):
+        refresh(two)
+    assert two.versions("b") == {"x2": 1}
+    assert refresh(two) == dict.fromkeys("abn", "DIFFERENTIAL") | {"a": "NO_DATA"}
+
+
 # -- clocks -----------------------------------------------------------------------------------
 
 
@@ -202,6 +267,27 @@ def test_an_immediate_table_of_a_clock_that_is_ahead_is_not_stale(lake: MadeUp) 
     assert catch_up(lake.workspace, ["default.a"])
     assert lake.versions("a") == {"x1": 3}
     assert not catch_up(lake.workspace, ["default.a"])
+
+
+@pytest.mark.parametrize("error", [QueryFailed("1 / 0"), SystemFault("no disk")])
+def test_what_an_immediate_table_fails_with_is_of_the_class_of_its_cause(
+    lake: MadeUp, error: RunnelError
+) -> None:
+    def fail() -> None:
+        raise error
+
+    lake.make("a", "x1", mode=RefreshMode.IMMEDIATE)
+    lake.before["a"] = fail
+    with pytest.raises(ImmediateRefreshFailed) as caught, following_writes(lake.workspace):
+        lake.base("x1").version = 2
+    assert caught.value.error_class is error.error_class
+    assert not caught.value.retryable, "it would write twice"
+    lake.before["a"] = fail
+    with pytest.raises(ImmediateRefreshFailed) as caught:
+        catch_up(lake.workspace, ["default.a"])
+    assert (caught.value.error_class, caught.value.retryable) == (
+        error.error_class, error.retryable
+    )  # fmt: skip
 
 
 def test_an_immediate_table_below_a_suspended_one_serves_what_it_holds(lake: MadeUp) -> None:
@@ -232,6 +318,15 @@ def pins_for_new(lake: MadeUp, *sources: str) -> dict[str, int]:
 def test_a_new_table_over_one_that_is_overtaken_starts_from_one_instant(diamond: MadeUp) -> None:
     diamond.before["b"] = lambda: written_and_refreshed(diamond, "c")
     assert pins_for_new(diamond, "b", "c", "x1") == {"x1": 3}
+
+
+def test_a_new_table_does_not_see_what_is_written_while_those_above_it_are_refreshed(
+    lake: MadeUp,
+) -> None:
+    lake.make("a", "x1")
+    write(lake, "x1")
+    lake.before["a"] = lambda: write(lake, "x1", "x2")
+    assert pins_for_new(lake, "a", "x2", "x3") == {"x1": 2, "x2": 1, "x3": 1}
 
 
 def test_a_new_table_below_a_suspended_one_starts_from_what_that_holds(diamond: MadeUp) -> None:

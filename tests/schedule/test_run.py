@@ -9,10 +9,12 @@ from time import time
 
 import pytest
 
-from runnel.catalog import Owner
+from lake.traces import LAYOUT, append
+from runnel.catalog import Owner, StreamTable
 from runnel.errors import ErrorClass, SparkEnded
 from runnel.model.refresh import Outcome
-from runnel.refresh.lifecycle import _storage_lease
+from runnel.refresh.attempt import lease_of
+from runnel.refresh.storage import storage_lease
 from runnel.schedule import run
 from runnel.schedule.run import run_lake
 from schedule.lake import FakeLake
@@ -32,10 +34,46 @@ def test_what_dead_processes_left_is_cleaned_up_at_the_start(lake: FakeLake) -> 
     catalog.start_attempt(table.id, dead)
     for name in (table.incarnation, "left_behind", "being_filled"):
         (traces / name).mkdir(parents=True)
-    with lake.workspace.leases.hold(_storage_lease("being_filled")):
+    with lake.workspace.leases.hold(storage_lease("being_filled")):
         assert list(run_lake(lake.workspace, once=True)) == []
     assert [a.outcome for a in catalog.history("default.a")] == [Outcome.INTERRUPTED]
     assert {p.name for p in traces.iterdir()} == {table.incarnation, "being_filled"}
+
+
+def left_behind(lake: FakeLake, table: StreamTable) -> Path:
+    """A folder of files that a killed write left in a table, beside what it has committed."""
+    trace = lake.workspace.trace(table)
+    append(trace, 1, [(1, 1)])
+    left = Path(trace.path, "run-0123456789abcdef")
+    left.mkdir()
+    (left / "part-0.parquet").write_bytes(b"half")
+    return left
+
+
+def test_files_of_killed_writes_are_removed_at_the_start(lake: FakeLake) -> None:
+    tables = [lake.add(name, "1d", "x1", at=time(), layout=LAYOUT) for name in ("a", "b")]
+    free, busy = [left_behind(lake, table) for table in tables]
+    with lake.workspace.leases.hold(lease_of(tables[1].id)):
+        assert list(run_lake(lake.workspace, once=True)) == []
+    assert not free.exists()
+    assert busy.exists(), "someone is writing there"
+    assert lake.workspace.trace(tables[0]).log.snapshot(0).files
+
+
+def test_many_tables_are_looked_through_little_by_little(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_TABLES_AT_ONCE", 2)
+    tables = [lake.add(f"t{i}", "1d", "x1", at=time(), layout=LAYOUT) for i in range(5)]
+    folders = [left_behind(lake, table) for table in tables]
+    clock = [1000.0]
+    house = run._House(lake.workspace, lambda: clock[0], lambda: None)
+    left = []
+    for _ in range(3):
+        house.keep()
+        left.append(sum(folder.exists() for folder in folders))
+        clock[0] += 20
+    assert left == [3, 1, 0]
 
 
 def test_what_sources_may_lose_is_watched(lake: FakeLake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,7 +253,10 @@ def test_a_target_that_cannot_be_kept_is_told_with_the_reason() -> None:
         (name, text) for kind, name, text in lake.ears.heard if kind is AlertKind.LAG_UNREACHABLE
     ]
     assert told == [
-        ("b", "cannot keep its target, by about 10 s: refreshing takes 15 s, waiting for a 20 s")
+        (
+            "b",
+            "does not keep its target with the present plan, by about 10 s: refreshing takes 15 s, waiting for a 20 s",
+        )
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def connect(
     chosen = Settings.load(folder, settings)
     url = catalog or f"sqlite:///{folder / '_runnel' / 'catalog.db'}"
     writer = open_catalog(url)
+    # As far back as old contents can be read it must be known what they are of.
+    writer.history_age = max(writer.history_age, timedelta(hours=chosen.trace_retention_hours))
     writer.copy_definitions(Definitions(folder / "_runnel" / "definitions"))
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)

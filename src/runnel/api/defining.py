@@ -24,20 +24,22 @@ from runnel.model.tabular import Rows
 from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
 from runnel.refresh.functions import adopt_function
-from runnel.refresh.lifecycle import create_table, drop_tables, fresh_incarnation, redefine_table
+from runnel.refresh.lifecycle import drop_tables
 from runnel.refresh.modes import check_mode, check_query
-from runnel.refresh.pins import Pins
+from runnel.refresh.parts import family_of
+from runnel.refresh.storage import fresh_incarnation
 from runnel.schedule.cycles import (
     RESUMED,
     define_together,
     goes_round,
-    resume_holder,
+    resume_hidden,
     resumed,
     set_mode,
+    suspend_parts,
     to_drop,
 )
+from runnel.schedule.families import put_in_place
 from runnel.schedule.order import check_no_cycle
-from runnel.schedule.passes import bring_up
 
 _UNSET: Any = object()
 
@@ -76,12 +78,9 @@ class Defining(OpenLake):
             return self._together([table], initialize)[0]
         definition = self._define(target, table.query, mode, table.settings)
         table = definition.put_into(table)
-        self._workspace.note_views(table)
-        if existing is None or not or_replace:
-            create_table(self._workspace, table, self._pins(table) if initialize else None)
-        else:
-            pins = self._pins(table, existing) if initialize else None
-            redefine_table(self._workspace, existing, table, pins)
+        old = existing if or_replace else None
+        self._put_in_place(table, definition, old, initialize)
+        if old is not None:
             self._tell_redefined(target)
         # Now, not with the next call: the name is for queries of the session itself too.
         self._keeper.sync()
@@ -153,7 +152,9 @@ class Defining(OpenLake):
             set_mode(self._workspace, table, mode)
         self._workspace.catalog.update_table(table.id, **changes)
         if changes.get("state", TableState.SUSPENDED) is not TableState.SUSPENDED:
-            resume_holder(self._workspace, table)
+            resume_hidden(self._workspace, table)
+        elif "state" in changes:
+            suspend_parts(self._workspace, table)
         self._tell_state(table, changes)
         return self._status(table.name)
 
@@ -176,7 +177,7 @@ class Defining(OpenLake):
         table = self._find(target)
         doomed = to_drop(self._workspace.catalog.tables(), table, cascade)
         drop_tables(self._workspace, doomed)
-        seen = [t.name for t in doomed if not t.keeps_cycle]
+        seen = [t.name for t in doomed if not t.is_hidden]
         self._keeper.retract(seen)
         return tuple(map(str, seen))
 
@@ -236,8 +237,13 @@ class Defining(OpenLake):
     def _schedule(self, text: str | None) -> Schedule | None:
         return None if text is None else Schedule.parse(text, self.settings.min_schedule)
 
-    def _pins(self, made: StreamTable, *gone: StreamTable) -> Pins:
-        return bring_up(self._workspace, made.sources, [made], gone)
+    def _put_in_place(
+        self, table: StreamTable, definition: Definition, old: StreamTable | None, fill: bool
+    ) -> None:
+        self._workspace.note_views(table)
+        with self._workspace.worker(table.settings, adaptive=True) as spark:
+            family = family_of(self._workspace, spark, table, definition)
+        put_in_place(self._workspace, family, old, fill)
 
     def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
         wording = worded(self._workspace, query, dialect, query_settings(self.spark))
@@ -251,9 +257,7 @@ class Defining(OpenLake):
             self._tell_redefined(old.name)
             return
         definition = self._define(old.name, wording.query, wanted.mode, wording.settings)
-        new = definition.put_into(new)
-        self._workspace.note_views(new)
-        redefine_table(self._workspace, old, new, self._pins(new, old) if old.epoch > 0 else None)
+        self._put_in_place(definition.put_into(new), definition, old, old.epoch > 0)
         self._tell_redefined(old.name)
 
     def _tell_redefined(self, name: TableName) -> None:

@@ -58,7 +58,7 @@ class Lake(Defining, Reading):
         tables = {t.name.key: t for t in self._workspace.catalog.tables()}
         default = self._workspace.settings.diamond_consistency
         order = [tables[k] for k in refresh_order(tables.values(), keys, default)]
-        return tuple(str(t.name) for t in order if not t.keeps_cycle)
+        return tuple(str(t.name) for t in order if not t.is_hidden)
 
     def run(
         self,

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from runnel.catalog.records import (
         CYCLE,
         IN_CYCLE,
+        PART_OF,
         READS,
+        WHOLE,
         Attempt,
         BaseTable,
         Progress,
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CYCLE",
     "IN_CYCLE",
+    "PART_OF",
     "READS",
+    "WHOLE",
     "Advance",
     "Attempt",
     "BaseTable",

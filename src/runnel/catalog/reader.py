@@ -72,6 +72,10 @@ class Reader(Closing):
         """Refresh attempts of one table, or of all, newest first."""
         return self._attempts(sa.true() if key is None else stream_tables.c.key == key, limit)
 
+    def running(self) -> tuple[Attempt, ...]:
+        """The attempts that are not over, or whose owner died."""
+        return self._attempts(refresh_history.c.outcome == Outcome.RUNNING.value, None)
+
     def recent_costs(self, table_id: str, limit: int = 20) -> tuple[Attempt, ...]:
         """The attempts that tell what refreshing costs: those that succeeded and did the work.
 
@@ -166,7 +170,9 @@ class Reader(Closing):
             sources = _grouped(connection.execute(edges).mappings()) if rows else {}
         return tuple(table_from_row(row, sources.get(row["id"], ())) for row in rows)
 
-    def _attempts(self, condition: sa.ColumnElement[bool], limit: int) -> tuple[Attempt, ...]:
+    def _attempts(
+        self, condition: sa.ColumnElement[bool], limit: int | None
+    ) -> tuple[Attempt, ...]:
         query = (
             sa.select(
                 refresh_history,

@@ -14,6 +14,7 @@ from runnel.catalog.alerts import prune_alerts, record_alert
 from runnel.catalog.engine import writing
 from runnel.catalog.migrate import FUNCTION_KEY, REVISION_KEY
 from runnel.catalog.owner import Owner, is_alive
+from runnel.catalog.pruning import HISTORY_AGE, VERIFICATION_LIMIT, prune, prune_history
 from runnel.catalog.reader import Reader
 from runnel.catalog.reader import progress_in as _progress
 from runnel.catalog.records import (
@@ -38,12 +39,14 @@ from runnel.model.alerts import Alert
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction
 
-HISTORY_LIMIT = 1000
-VERIFICATION_LIMIT = 100
-
 
 class Recorder(Reader):
-    """Reads the catalog and records what happens; safe to share between threads."""
+    """Reads the catalog and records what happens; safe to share between threads.
+
+    `history_age`: attempts that ended longer ago may be forgotten.
+    """
+
+    history_age = HISTORY_AGE
 
     def record_progress(
         self,
@@ -126,7 +129,7 @@ class Recorder(Reader):
                 connection.execute(stream_tables.update().where(c.id == table.id).values(values))
                 row = _no_data_row(table, frontier, owner, seconds / len(moves), reason)
                 connection.execute(refresh_history.insert(), row)
-                _prune(connection, refresh_history, table.id, HISTORY_LIMIT)
+                self._prune(connection, table.id)
             return True
 
     def record_quiet(self, moves: Sequence[QuietMove], owner: Owner | str) -> set[str]:
@@ -169,7 +172,7 @@ class Recorder(Reader):
                 if once and _last_told(connection, table_id) == (row["action"], reason):
                     return
                 connection.execute(refresh_history.insert(), row)
-                _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
+                self._prune(connection, table_id)
         except IntegrityError as error:
             raise gone(table_id) from error
 
@@ -194,7 +197,7 @@ class Recorder(Reader):
             with writing(self.engine) as connection:
                 insert = refresh_history.insert().returning(refresh_history.c.id)
                 attempt = int(connection.execute(insert, row).scalar_one())
-                _prune(connection, refresh_history, table_id, HISTORY_LIMIT)
+                self._prune(connection, table_id)
                 return attempt
         except IntegrityError as error:
             raise gone(table_id) from error
@@ -209,6 +212,18 @@ class Recorder(Reader):
     ) -> None:
         with writing(self.engine) as connection:
             finish(connection, attempt_id, outcome, finished_at, fields)
+
+    def note_phase(self, table_id: str, epoch: int, phase: str, seconds: float) -> None:
+        """Add to the phases of the refresh that wrote an epoch, after it is done."""
+        c = refresh_history.c
+        wrote = sa.and_(c.table_id == table_id, c.epoch == epoch, c.outcome == Outcome.OK.value)
+        with writing(self.engine) as connection:
+            query = sa.select(c.id, c.phases).where(wrote).order_by(c.id).limit(1)
+            row = connection.execute(query).first()
+            if row is not None:
+                phases = {**row.phases, phase: round(seconds, 4)}
+                change = refresh_history.update().where(c.id == row.id).values(phases=phases)
+                connection.execute(change)
 
     def close_interrupted(self, is_alive: Callable[[Owner], bool] = is_alive) -> tuple[int, ...]:
         """Close the attempts whose owner died while they ran."""
@@ -235,7 +250,7 @@ class Recorder(Reader):
         try:
             with writing(self.engine) as connection:
                 connection.execute(verifications.insert(), verification_to_row(result))
-                _prune(connection, verifications, result.table_id, VERIFICATION_LIMIT)
+                prune(connection, verifications, result.table_id, VERIFICATION_LIMIT)
         except IntegrityError as error:
             raise gone(result.table_id) from error
 
@@ -252,6 +267,9 @@ class Recorder(Reader):
         with writing(self.engine, durable=True) as connection:
             connection.execute(meta.delete().where(meta.c.key == name))
             connection.execute(meta.insert().values(key=name, value=mark))
+
+    def _prune(self, connection: sa.Connection, table_id: str) -> None:
+        prune_history(connection, table_id, datetime.now(UTC) - self.history_age)
 
     @contextmanager
     def changing(self) -> Iterator[sa.Connection]:
@@ -328,17 +346,6 @@ def _last_told(connection: sa.Connection, table_id: str) -> tuple[str | None, st
     query = sa.select(c.action, c.reason).where(c.table_id == table_id)
     found = connection.execute(query.order_by(c.id.desc()).limit(1)).first()
     return (None, None) if found is None else (found.action, found.reason)
-
-
-def _prune(connection: sa.Connection, table: sa.Table, table_id: str, keep: int) -> None:
-    """Delete all but the newest `keep` rows of one stream table."""
-    of_table = table.c.table_id == table_id
-    newest_to_go = (
-        sa.select(table.c.id).where(of_table).order_by(table.c.id.desc()).limit(1).offset(keep)
-    )
-    connection.execute(
-        table.delete().where(of_table).where(table.c.id <= newest_to_go.scalar_subquery())
-    )
 
 
 def gone(table_id: str) -> NotFound:

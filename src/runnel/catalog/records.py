@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict
@@ -10,7 +11,7 @@ from typing import Any, Literal, Protocol, TypedDict
 from runnel.model.alerts import Alert, AlertKind
 from runnel.model.columns import Layout
 from runnel.model.frontier import Frontier
-from runnel.model.names import TableName
+from runnel.model.names import OF_PART, TableName
 from runnel.model.refresh import Outcome, RefreshAction, RefreshMode, TableState
 from runnel.model.schedule import Schedule
 from runnel.model.smoothing import averaged
@@ -18,6 +19,9 @@ from runnel.model.views import Resolution, View
 
 CYCLE, IN_CYCLE, READS = "cycle", "in_cycle", "reads"
 """Options of tables that read each other, and of the table that holds their rows."""
+
+PART_OF, WHOLE = "part_of", "whole"
+"""Options of a table that holds a part of another one's query, and of that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,16 @@ class Source:
     table_id: str | None
     columns: tuple[str, ...]
     known: tuple[str, ...] = ()
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part of the query that reads it."""
+        return self.name.name.startswith(OF_PART)
+
+
+def owner_of(options: Mapping[str, str]) -> TableName | None:
+    """The table whose query a table with these options holds a part of."""
+    return TableName(*json.loads(options[PART_OF])["name"]) if PART_OF in options else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +127,36 @@ class StreamTable:
         return CYCLE in self.options
 
     @property
+    def part_of(self) -> TableName | None:
+        """The table whose query it holds a part of."""
+        return owner_of(self.options)
+
+    def is_part_of(self, table: StreamTable) -> bool:
+        return self.part_of is not None and self.part_of.key == table.name.key
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is no table of the user's, but serves one."""
+        return self.keeps_cycle or PART_OF in self.options
+
+    @property
+    def whole(self) -> str:
+        """The query over the user's own tables, also where parts of it are tables of their own."""
+        return self.options.get(WHOLE, self.text)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether parts of its query are kept in tables of their own."""
+        return WHOLE in self.options
+
+    @property
     def cycle(self) -> str | None:
         """The key of the table that holds the rows of the cycle it is in."""
         return self.options.get(IN_CYCLE)
 
     @property
     def reads(self) -> tuple[Source, ...]:
-        """The tables that its query names; in a cycle it is computed from something else."""
+        """The tables that its query names; it may be computed from something else."""
         if READS not in self.options:
             return self.sources
         return tuple(
@@ -128,8 +165,15 @@ class StreamTable:
         )
 
     @property
+    def owner(self) -> str:
+        """What the user calls that which it belongs to: a query, with its parts, or a cycle."""
+        return str(self.part_of) if self.part_of is not None else self.label
+
+    @property
     def label(self) -> str:
         """What to call it before the user."""
+        if PART_OF in self.options:
+            return f"part {json.loads(self.options[PART_OF])['number']} of {self.part_of}"
         if not self.keeps_cycle:
             return str(self.name)
         return f"cycle of {', '.join(str(TableName(*m['name'])) for m in self.cycle_members)}"

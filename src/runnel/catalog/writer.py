@@ -19,6 +19,7 @@ from runnel.catalog.records import (
     Source,
     StreamTable,
     TableFields,
+    owner_of,
 )
 from runnel.catalog.rows import (
     base_table_to_row,
@@ -32,6 +33,7 @@ from runnel.catalog.schema import (
     stream_tables,
 )
 from runnel.errors import AlreadyExists, InUse, NotFound
+from runnel.model.alerts import key_of
 from runnel.model.failpoints import reach
 from runnel.model.names import TableName
 
@@ -102,10 +104,12 @@ class Writer(Recorder):
         """Remove some tables and add or redefine others, all of it or nothing."""
         kept = [table.id for table in tables]
         removed = [table_id for table_id in gone if table_id not in kept]
+        labels = _labels(self.tables(), removed)
         try:
             with self.changing() as connection:
                 of_tables = dependencies.c.table_id.in_(kept)
                 connection.execute(dependencies.delete().where(of_tables))
+                end_alerts_of(connection, labels, datetime.now(UTC))
                 connection.execute(stream_tables.delete().where(stream_tables.c.id.in_(removed)))
                 for table in tables:
                     _put(connection, table, is_new=table.id not in gone)
@@ -143,6 +147,7 @@ class Writer(Recorder):
         if not table_ids:
             return
         ids = list(table_ids)
+        labels = _labels(self.tables(), ids)
         with self.changing() as connection:
             readers = _readers_outside(connection, ids)
             if readers:
@@ -152,7 +157,7 @@ class Writer(Recorder):
                 )
             doomed = stream_tables.c.id.in_(ids)
             keys = list(connection.scalars(sa.select(stream_tables.c.key).where(doomed)))
-            end_alerts_of(connection, keys, datetime.now(UTC))
+            end_alerts_of(connection, [*keys, *labels], datetime.now(UTC))
             connection.execute(stream_tables.delete().where(doomed))
             if self.definitions is not None:
                 # Before the commit: a file that stays behind would be taken for a lost table.
@@ -243,13 +248,20 @@ def _require_sources(connection: sa.Connection, sources: Sequence[Source]) -> No
 
 
 def _readers_outside(connection: sa.Connection, ids: list[str]) -> list[str]:
+    c = stream_tables.c
     query = (
-        sa.select(stream_tables.c.schema_name, stream_tables.c.name)
-        .where(stream_tables.c.id.in_(dependents_of(ids)))
-        .where(stream_tables.c.id.not_in(ids))
-        .order_by(stream_tables.c.key)
+        sa.select(c.schema_name, c.name, c.options)
+        .where(c.id.in_(dependents_of(ids)))
+        .where(c.id.not_in(ids))
+        .order_by(c.key)
     )
-    return [str(TableName(schema, name)) for schema, name in connection.execute(query)]
+    rows = connection.execute(query)
+    return list(dict.fromkeys(str(owner_of(options) or TableName(s, n)) for s, n, options in rows))
+
+
+def _labels(tables: Sequence[StreamTable], ids: Sequence[str]) -> list[str]:
+    """The names under which alerts tell of those among these tables that have none of their own."""
+    return [key_of(table.label) for table in tables if table.id in ids and table.is_hidden]
 
 
 def _name_taken(name: TableName) -> AlreadyExists:

@@ -13,7 +13,6 @@ from runnel.catalog import Owner, is_alive
 from runnel.cli.prepare import is_prepared, prepare
 from runnel.errors import RunnelError
 from runnel.lake.java import find_java
-from runnel.model.refresh import Outcome
 from runnel.model.tabular import Record, cell
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
@@ -24,8 +23,6 @@ from runnel.schedule import seeing
 
 if TYPE_CHECKING:
     from runnel.catalog import Attempt, StreamTable
-
-_ALL_ATTEMPTS = 100_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -253,7 +250,7 @@ def _finding(
 
 
 def _names(tables: Iterable[StreamTable]) -> list[str]:
-    return [str(table.name) for table in tables]
+    return list(dict.fromkeys(table.owner for table in tables))
 
 
 def _is_readable(workspace: Workspace, location: str) -> bool:
@@ -267,9 +264,8 @@ def _is_readable(workspace: Workspace, location: str) -> bool:
 def _interrupted(workspace: Workspace) -> list[Attempt]:
     return [
         attempt
-        for attempt in workspace.catalog.history(None, _ALL_ATTEMPTS)
-        if attempt.outcome is Outcome.RUNNING
-        and not workspace.leases.is_alive(Owner.parse(attempt.owner))
+        for attempt in workspace.catalog.running()
+        if not workspace.leases.is_alive(Owner.parse(attempt.owner))
     ]
 
 

@@ -117,7 +117,10 @@ class Builder:
                 left, right = self.query(node.left, ctes), self.query(node.right, ctes)
                 return limit_relation(self, node, combine(self, node, left, right))
             case _:
-                raise NotDifferentiable(f"the query form {node.key.upper()}")
+                raise NotDifferentiable(
+                    f"the query form {node.key.upper()}",
+                    hint="write it as SELECT, or use refresh mode FULL or AUTO",
+                )
 
     def from_item(self, node: exp.Expr, ctes: Visible) -> tuple[Node, Scope]:
         with at(node):

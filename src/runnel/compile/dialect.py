@@ -12,16 +12,9 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.transforms import any_to_exists, preprocess, unnest_to_explode
 
+from runnel.compile.as_written import VERBATIM, faithful
 from runnel.compile.pipes import assignments
 from runnel.compile.relation_names import RelationNameParser
-
-# Not written as they were read: another result type, a lost argument, other last digits.
-_VERBATIM = frozenset(
-    "LOG10 UNIX_DATE PARSE_JSON TO_CHAR TO_VARCHAR LEVENSHTEIN "
-    "LISTAGG STRING_AGG MAX_BY MIN_BY PERCENTILE PERCENTILE_CONT PERCENTILE_DISC "
-    "APPROX_PERCENTILE PERCENTILE_APPROX".split()
-)
-
 
 _LEVEL = "max_recursion_level"
 
@@ -57,11 +50,11 @@ class SparkSql(Spark):
 
     class Parser(RelationNameParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            **{n: build for n, build in SparkParser.FUNCTIONS.items() if n not in _VERBATIM},
+            **faithful(SparkParser.FUNCTIONS),
             "MEAN": exp.Avg.from_arg_list,
         }
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            n: parse for n, parse in SparkParser.FUNCTION_PARSERS.items() if n not in _VERBATIM
+            n: parse for n, parse in SparkParser.FUNCTION_PARSERS.items() if n not in VERBATIM
         }
         # Spark has no comprehensions: FOR ends an expression of PIVOT.
         RANGE_PARSERS: ClassVar[dict[Any, Any]] = {

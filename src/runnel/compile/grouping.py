@@ -13,6 +13,7 @@ from runnel.algebra.scalar import Scalar
 from runnel.compile.aggregates import AROUND, call_form, is_aggregate
 from runnel.compile.differentiate.state import is_inexact
 from runnel.compile.grouping_sets import KeySets, expand, grouping_value, key_sets
+from runnel.compile.having import having_of
 from runnel.compile.lifting import fill, is_slot, with_arguments
 from runnel.compile.places import at
 from runnel.compile.scalars import mark, marked, resolve, to_scalar
@@ -69,7 +70,7 @@ def build_grouping(
     keys, sets = group_keys(select, scope, items)
     group = _Group(keys, own)
     rewritten = [SelectItem(i.name, group.rewrite(i.expression)) for i in items]
-    having = _having(select, scope, items)
+    having = having_of(select, scope, aliases_of(items), keys)
     having = group.rewrite(having) if having is not None else None
     inputs, columns = project(builder, node, group.keys + group.arguments)
     grouped, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
@@ -249,7 +250,9 @@ def group_keys(
         others = [key for key in plain if not isinstance(key, exp.Literal)]
         return list(dict.fromkeys(others or plain)), None
     if group.args.get("totals"):
-        raise NotDifferentiable("GROUP BY ... WITH TOTALS")
+        raise NotDifferentiable(
+            "GROUP BY ... WITH TOTALS", hint="write GROUP BY GROUPING SETS ((...), ())"
+        )
     sets = key_sets(group, lambda node: _group_key(node, scope, items))
     if sets is not None:
         return sets.keys, sets
@@ -270,22 +273,6 @@ def _group_key(node: exp.Expr, scope: Scope, items: list[SelectItem]) -> exp.Exp
             raise InvalidQuery(f"GROUP BY {index}: the select list has {len(items)} items")
         return items[index - 1].expression
     return resolve(node, scope, aliases_of(items))
-
-
-def _having(select: exp.Select, scope: Scope, items: list[SelectItem]) -> exp.Expr | None:
-    having = select.args.get("having")
-    if having is None:
-        return None
-    for column in having.this.find_all(exp.Column):
-        name = column.name.lower()
-        item = aliases_of(items).get(name) if not column.table else None
-        found = scope.resolve_here([column.name]) if item is not None else None
-        if item is not None and found is not None and marked(item) != found[0].name:
-            raise NotDifferentiable(
-                f"the alias {column.name} in HAVING, which is also a column's name",
-                hint="give the select item another alias",
-            )
-    return resolve(having.this, scope, aliases_of(items))
 
 
 def aliases_of(items: list[SelectItem]) -> dict[str, exp.Expr]:

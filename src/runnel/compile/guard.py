@@ -19,6 +19,8 @@ def guard(program: Program, layout: Layout, changed: frozenset[str]) -> None:
                 raise InternalFault(f"step {step.name} reads the change of {name}, which has none")
             if kind in ("last", "all") and step.again is not None:
                 continue
+            if kind == "near" and step.near is not None and step.near.source == name:
+                continue
             if kind not in ("step", "change", "new", "state"):
                 raise InternalFault(f"step {step.name} reads {token}, which is not pinned")
         if step.only_if is not None and step.only_if not in known:

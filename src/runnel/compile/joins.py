@@ -31,7 +31,11 @@ def join_relations(
     right_node, right_scope = right
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if (join.method or "").upper() not in ("", "NATURAL"):
-        raise NotDifferentiable(f"{side} {kind or join.method} JOIN".strip())
+        raise NotDifferentiable(
+            f"{side} {kind or join.method} JOIN".strip(),
+            hint="write it as an inner, outer, LEFT SEMI or LEFT ANTI JOIN, or use refresh mode "
+            "FULL or AUTO",
+        )
     shared = _shared_names(join, left_scope, right_scope)
     scope = Scope(left_scope.entries + right_scope.entries)
     if shared:
@@ -63,7 +67,7 @@ def _join_node(side: str, left: Node, right: Node, condition: tuple[Scalar, ...]
         case "FULL":
             return OuterJoin(JoinKind.FULL, left, right, condition)
         case _:
-            raise NotDifferentiable(f"{side} JOIN")
+            raise NotDifferentiable(f"{side} JOIN", hint="write it as a LEFT, RIGHT or FULL JOIN")
 
 
 def _shared_names(join: exp.Join, left: Scope, right: Scope) -> list[str]:

@@ -114,11 +114,27 @@ def _number(query: exp.Expr, clause: str) -> int | None:
     if node is None:
         return None
     value = node.args.get("expression")
-    if isinstance(value, exp.Literal) and not value.is_string:
-        return int(value.name)
+    number = _constant(value) if value is not None else None
+    if number is not None and number >= 0:
+        return number
     if isinstance(value, exp.Var) and value.name.upper() == "ALL":
         return None
     raise NotDifferentiable(
         f"{clause.upper()} {value.sql('spark') if value else ''}".strip(),
         hint="write a whole number",
     )
+
+
+def _constant(node: exp.Expr) -> int | None:
+    """The whole number that an expression of whole numbers comes to."""
+    node = node.unnest()
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return int(node.name)
+    if not isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+        return None
+    left, right = _constant(node.left), _constant(node.right)
+    if left is None or right is None:
+        return None
+    if isinstance(node, exp.Add):
+        return left + right
+    return left - right if isinstance(node, exp.Sub) else left * right

@@ -156,7 +156,10 @@ def _compile(
     relation = builder.query(syntax, {})
     tree = relation.node
     if free_columns(tree):
-        raise NotDifferentiable("a reference to an outer query that no row gives")
+        raise NotDifferentiable(
+            "a reference to an outer query that no row gives",
+            hint="write the subquery as a join, or use refresh mode FULL or AUTO",
+        )
     outputs = tuple(column for _, column in relation.outputs)
     called = tuple(names) if names is not None else _default_names(relation.outputs)
     if len(called) != len(outputs):
@@ -246,7 +249,9 @@ def _emitter(
     shared: tuple[Node, ...] = (),
     sizes: Mapping[str, int] | None = None,
 ) -> Emitter:
-    return Emitter(kinds, changed, growing, laws.new, laws.change, shared, sizes or {})
+    return Emitter(
+        kinds, changed, growing, laws.new, laws.change, shared, sizes or {}, is_shared=True
+    )
 
 
 def _stored(root: Root, sql: str, weight: str) -> str:

@@ -70,7 +70,11 @@ class _Pivot:
     def of(builder: Builder, node: Node, scope: Scope, pivot: exp.Pivot) -> _Pivot:
         fields = pivot.args["fields"]
         if len(fields) != 1 or not isinstance(fields[0], exp.In) or pivot.args.get("group"):
-            raise NotDifferentiable(f"this form of PIVOT: {pivot.sql('spark')[:60]}")
+            raise NotDifferentiable(
+                f"this form of PIVOT: {pivot.sql('spark')[:60]}",
+                hint="write PIVOT (aggregates FOR column IN (constants)), or one aggregate with "
+                "FILTER (WHERE ...) for each value",
+            )
         written, compared = _several(fields[0].this), fields[0].expressions
         columns = [resolve(c, scope) for c in written]
         values = [_value(v, len(columns)) for v in compared]

@@ -3,6 +3,7 @@
 Text refers to what it reads by tokens, which the executor replaces:
 
     ⟦new:source⟧     the source's contents at the new version: its columns and its weight
+    ⟦near:source⟧    the same, but rows may be missing that the step's `near` does not speak of
     ⟦change:source⟧  its change in the window: its columns and its weight, not netted
     ⟦state⟧          the trace's own contents: stored columns, `__weight`, `__epoch`, unconsolidated
     ⟦step:name⟧      another step
@@ -21,6 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from runnel.compile.near import Near
 from runnel.model.columns import Column
 
 TOKEN = re.compile(r"⟦([^⟧]*)⟧")
@@ -38,6 +40,10 @@ def weight_of(columns: Iterable[str]) -> str:
 
 def new_of(source: str) -> str:
     return f"⟦new:{source}⟧"
+
+
+def near_of(source: str) -> str:
+    return f"⟦near:{source}⟧"
 
 
 def change_of(source: str) -> str:
@@ -89,7 +95,8 @@ class Netted:
 class Step:
     """One named relation. `only_if` names a step that is always kept: when empty, so is this one.
 
-    `bounds` are tokens whose rows together are no fewer than this one's. With `again` it is run in
+    `bounds` are tokens whose rows together are no fewer than this one's; `meets` are sources, or
+    tokens of what is near in them. With `again` it is run in
     rounds: `sql` is the first, `again` the next ones, which read ⟦last⟧ and ⟦all⟧; it has the rows
     of all rounds, and ends with the first round in which no row says `__new`. More than `max_level`
     rounds after the first are an error. `of_small` is what is run instead where `keep` says that
@@ -109,6 +116,8 @@ class Step:
     of_small: str | None = None
     nets: Netted | None = None
     """What the text says, where it is nothing but that: a small change needs no Spark for it."""
+    near: Near | None = None
+    """What ⟦near:source⟧ must have in `sql`; `of_small` has no such token."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -143,4 +152,5 @@ def _printed(step: Step) -> str:
     kept = f" ({step.keep})" if step.keep is not Keep.NEVER else ""
     rounds = f"\n-- and again, until a round gives nothing new\n{step.again}" if step.again else ""
     small = f"\n-- or, of a small one\n{step.of_small}" if step.of_small else ""
-    return f"-- {step.name}: {step.purpose}{kept}\n{step.sql}{rounds}{small}"
+    near = f"\n-- near rows: {step.near}" if step.near is not None else ""
+    return f"-- {step.name}: {step.purpose}{kept}{near}\n{step.sql}{rounds}{small}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from runnel.compile.collated import refuse_collated_keys
 from runnel.compile.lifting import is_any_row
 from runnel.compile.parse import parse
 from runnel.compile.places import at, point
+from runnel.compile.rewrites.named_windows import expand_named_windows
+from runnel.compile.window_forms import refuse_no_order
 from runnel.errors import InvalidQuery
 
 NON_DETERMINISTIC = frozenset(
@@ -25,7 +28,7 @@ _SPECIAL_DATES = frozenset("now today yesterday tomorrow epoch".split())
 def refuse(query: str, tree: exp.Query | None = None) -> None:
     """Raise for the first construct that makes the answer depend on more than the sources."""
     try:
-        for node in (tree or parse(query)).walk():
+        for node in expand_named_windows(tree or parse(query)).walk():
             with at(node):
                 _refuse(node)
     except InvalidQuery as error:
@@ -41,11 +44,15 @@ def _refuse(node: exp.Expr) -> None:
             "TABLESAMPLE is not deterministic",
             hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
         )
-    if _is_arbitrary(node):
+    if isinstance(node, exp.Select):
+        refuse_collated_keys(node)
+    if isinstance(node, exp.Window):
+        refuse_no_order(node)
+    for clause in _arbitrary_clauses(node):
         raise InvalidQuery(
-            "LIMIT without ORDER BY is not deterministic",
+            f"{clause} without ORDER BY is not deterministic",
             detail="which rows it keeps would change from one refresh to the next",
-            hint="add ORDER BY over columns that decide the order, or drop LIMIT",
+            hint=f"add ORDER BY over columns that decide the order, or drop {clause}",
         )
     if isinstance(node, exp.Table) and node.args.get("version"):
         raise InvalidQuery(
@@ -65,12 +72,13 @@ def strange_functions(tree: exp.Query) -> frozenset[str]:
     return frozenset(node.name.lower() for node in tree.find_all(exp.Anonymous))
 
 
-def _is_arbitrary(node: exp.Expr) -> bool:
-    """LIMIT over rows in no order; EXISTS asks only whether there is one."""
+def _arbitrary_clauses(node: exp.Expr) -> list[str]:
+    """LIMIT and OFFSET over rows in no order; EXISTS asks only whether there is one."""
     if not isinstance(node, exp.Query) or node.args.get("order"):
-        return False
-    asked = isinstance(node.parent, exp.Exists) and is_any_row(node)
-    return bool(node.args.get("limit")) and not asked
+        return []
+    if isinstance(node.parent, exp.Exists) and is_any_row(node):
+        return []
+    return [clause for clause in ("LIMIT", "OFFSET") if node.args.get(clause.lower())]
 
 
 def _refuse_function(node: exp.Expr) -> None:

@@ -70,7 +70,7 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
             having = conjuncts(fill(grouped.having, values))
             node = Filter(node, tuple(to_scalar(c) for c in having))
     elif select.args.get("having"):
-        raise NotDifferentiable("HAVING without aggregation")
+        raise NotDifferentiable("HAVING without aggregation", hint="write it as WHERE")
     node, expressions = attach_windows(builder, node, [i.expression for i in items], spell)
     if qualify is not None:
         node = Filter(node, tuple(to_scalar(c) for c in conjuncts(expressions.pop())))
@@ -92,7 +92,11 @@ def _output(
     outputs, keys = columns[:shown], tuple(columns[place] for place in places)
     if is_distinct := select.args.get("distinct"):
         if is_distinct.args.get("on"):
-            raise NotDifferentiable("DISTINCT ON")
+            raise NotDifferentiable(
+                "DISTINCT ON",
+                hint="write QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) = 1, or "
+                "give the query as dialect postgres",
+            )
         if any(place >= shown for place in places):
             raise InvalidQuery(
                 "SELECT DISTINCT is ordered by something that is not in the select list",

@@ -136,11 +136,11 @@ def _first(table: exp.Table) -> exp.Identifier:
 def named_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """The tables in a tree that have a name and are no CTE of it."""
     for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier) and not _is_cte(table):
+        if isinstance(table.this, exp.Identifier) and not is_cte(table):
             yield table
 
 
-def _is_cte(table: exp.Table) -> bool:
+def is_cte(table: exp.Table) -> bool:
     """Whether a WITH clause in sight defines the name; a CTE sees only those before it."""
     if table.db:
         return False

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 def unpivoted(builder: Builder, node: Node, scope: Scope, pivot: exp.Pivot) -> tuple[Node, Scope]:
     """The other columns, the name column, then the value columns."""
     if len(pivot.expressions) != 1 or len(pivot.args["fields"]) != 1:
-        raise NotDifferentiable(f"this form of UNPIVOT: {pivot.sql('spark')[:60]}")
+        raise NotDifferentiable(
+            f"this form of UNPIVOT: {pivot.sql('spark')[:60]}",
+            hint="write UNPIVOT (value FOR name IN (columns)), or LATERAL VIEW stack(...)",
+        )
     values, field = _several(pivot.expressions[0]), pivot.args["fields"][0]
     listed = [_listed(entry, scope, len(values)) for entry in field.expressions]
     function, types = stacked(builder, node, listed, "UNPIVOT")

@@ -17,14 +17,16 @@ from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall, ide
 from runnel.algebra.scalar import Scalar, wrap
 from runnel.compile.in_frame import by_value, fold_over
 from runnel.compile.places import at
-from runnel.compile.scalars import column_type, function_name, mark, to_scalar
+from runnel.compile.scalars import column_type, mark, to_scalar
 from runnel.compile.typing import is_orderable
 from runnel.compile.window_forms import (
-    PEERS_ALIKE,
+    Digits,
+    digits_of,
     is_by_place,
     is_open,
     is_running,
     order_of,
+    refuse_unrepeatable,
     shown,
     window_function,
 )
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from runnel.compile.build import Builder
 
 Spell = Callable[[str], exp.Expr | None]
-_EXACT = frozenset({"min", "max", "count"})
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _UP_TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
@@ -75,6 +76,7 @@ class _Attached:
         partition = tuple(self._column(e) for e in window.args.get("partition_by") or [])
         order = tuple(self._key(o) for o in order_of(window))
         frame = window.args["spec"].sql("spark") if window.args.get("spec") else ""
+        refuse_unrepeatable(window)
         if is_by_place(window):
             return self._each(self._by_value(window, order, places), partition, order, frame)
         if is_open(window):
@@ -181,9 +183,9 @@ class _Attached:
 
     def _is_inexact(self, window: exp.Window) -> bool:
         """Whether the last digits depend on the order of rows that the window leaves open."""
+        if digits_of(window) is not Digits.BY_TYPE:
+            return digits_of(window) is Digits.BY_ORDER
         function = window_function(window)
-        if function_name(function) in _EXACT | PEERS_ALIKE:
-            return False
         inputs = [a for a in [function.this, *function.expressions] if isinstance(a, exp.Expr)]
         types = self.builder.types_of([to_scalar(a) for a in inputs if not isinstance(a, exp.Star)])
         return any(t in ("float", "double") for t in types)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from runnel.errors import UserError
 
-RESERVED = "__cycle_"
-"""How the names of tables begin that hold the rows of a cycle."""
+OF_CYCLE, OF_PART = "__cycle_", "__part_"
+RESERVED = (OF_CYCLE, OF_PART)
+"""How the names of tables begin that are not the user's: what holds the rows of a cycle, or a
+part of a query."""
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.]+))\s*")
 
@@ -55,7 +57,7 @@ class TableName:
 
 
 def is_reserved(shown: str) -> bool:
-    """Whether a name as it is shown is that of a table which holds the rows of a cycle."""
+    """Whether a name as it is shown is that of a table which is not the user's."""
     return shown.rpartition(".")[2].lower().startswith(RESERVED)
 
 

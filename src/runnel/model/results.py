@@ -15,6 +15,11 @@ _WAYS = ("differential", "full")
 
 ITERATIONS = "iterations"
 """Among the phases of a cycle's refresh: how many rounds it took."""
+TIDYING = "tidying"
+"""A phase that follows a refresh when it is done: what was appended is compacted or merged."""
+
+SHARED = "shared"
+"""Among the phases: the part of `change` spent on what several tables of the pass read."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -206,6 +211,7 @@ class Explanation(Record):
 
     `tree` names the law of each operator, `costly` those that look at more than the change, `now`
     what a refresh would do at this moment; `place` and `hint` belong to a refused construct.
+    `parts` are groupings inside the query that have a trace of their own, which the rest reads.
     """
 
     name: str | None
@@ -222,6 +228,7 @@ class Explanation(Record):
     sources: tuple[str, ...] = ()
     views: tuple[str, ...] = ()
     translation: str = ""
+    parts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         way = "differentially" if self.differentiable else "by full recomputation"
@@ -233,6 +240,7 @@ class Explanation(Record):
             ("in Spark SQL", self.translation),
             ("sources", "\n".join(self.sources)),
             ("through the views", "\n".join(self.views)),
+            ("parts kept in traces of their own", "\n".join(self.parts)),
             ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
             ("change program", self.program),

@@ -39,6 +39,13 @@ class Settings:
         default=0.05,
         metadata={"doc": "... or when superseded rows exceed this share of the trace"},
     )
+    inner_trace_rows: int = field(
+        default=1_000_000,
+        metadata={
+            "doc": "a grouping inside a query whose sources have so many rows gets a trace of its "
+            "own; 0: always, below 0: never"
+        },
+    )
     trace_retention_hours: float = field(
         default=24.0,
         metadata={"doc": "how long files that compaction replaced stay for running readers"},

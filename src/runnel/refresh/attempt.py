@@ -19,10 +19,12 @@ from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.execute import Outcome, execute
+from runnel.refresh.near import NearRows
 from runnel.refresh.overflow import is_on_the_way
 from runnel.refresh.plan import RefreshPlan, in_full, plan_refresh
 from runnel.refresh.recovery import current, recover
-from runnel.refresh.reinitialize import rebuild_definition
+from runnel.refresh.reinitialize import other_columns, rebuild_definition
+from runnel.refresh.starting_over import start_over
 from runnel.refresh.workspace import Workspace
 
 
@@ -31,11 +33,17 @@ def lease_of(table_id: str) -> str:
 
 
 def refresh_table(
-    workspace: Workspace, table_id: str, frontier: Frontier, *, wait: float | None = None
+    workspace: Workspace,
+    table_id: str,
+    frontier: Frontier,
+    *,
+    wait: float | None = None,
+    near: NearRows | None = None,
 ) -> RefreshResult:
     """Bring a table to a frontier; the frontier is read again once the lease is held.
 
-    `wait`: how long for someone else to let go of the table; by default what is set.
+    `wait`: how long for someone else to let go of the table; by default what is set. `near` is what
+    it shares with other tables of its pass.
     """
     if (quick := _no_data(workspace, table_id, frontier)) is not None:
         return quick
@@ -51,7 +59,7 @@ def refresh_table(
             return skipped(table, "it has already read newer versions of its sources")
         attempt = workspace.catalog.start_attempt(table.id, workspace.leases.owner)
         try:
-            result = _attempt(workspace, table, frontier, start, lease.check)
+            result = _attempt(workspace, table, frontier, start, lease.check, near)
         except Exception as error:
             raise fail(workspace, table, attempt, error, perf_counter() - start) from error
         except BaseException:
@@ -137,13 +145,18 @@ def _attempt(
     frontier: Frontier,
     start: float,
     check: Callable[[], None],
+    near: NearRows | None,
 ) -> RefreshResult:
-    plan, outcome = carry_out(workspace, table, frontier, check)
+    plan, outcome = carry_out(workspace, table, frontier, check, near=near)
+    if plan.table.incarnation != table.incarnation:
+        # Recorded with the switch to its new life.
+        return result_of(plan, outcome, perf_counter() - start)
     reach("refresh.before_record")
     since, trace_version = progress(workspace, plan.table, outcome)
     workspace.catalog.record_progress(
-        table.id, plan.frontier, outcome.epoch, since, trace_version, incarnation=table.incarnation
-    )
+        table.id, plan.frontier, outcome.epoch, since, trace_version,
+        incarnation=plan.table.incarnation,
+    )  # fmt: skip
     return result_of(plan, outcome, perf_counter() - start)
 
 
@@ -153,6 +166,7 @@ def carry_out(
     frontier: Frontier,
     check: Callable[[], None],
     group: str | None = None,
+    near: NearRows | None = None,
 ) -> tuple[RefreshPlan, Outcome]:
     """Plan and execute; `check` raises when the lease was lost meanwhile."""
     reach("refresh.before_plan")
@@ -161,12 +175,17 @@ def carry_out(
     if plan.action is RefreshAction.REINITIALIZE:
         workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.label, plan.reason)
         pinned = partial(_require_pins, table, frontier)
-        table = rebuild_definition(workspace, table, plan.reason, pinned)
-        plan = replace(plan, table=table)
+        plan = replace(plan, table=rebuild_definition(workspace, table, plan.reason, pinned))
     planned = perf_counter() - planning
     check()
+    if plan.table.incarnation != table.incarnation:
+        if group is not None:
+            raise other_columns(table, plan.table.layout)
+        outcome = start_over(workspace, table, plan, check)
+        outcome.phases = {"planning": planned, **outcome.phases}
+        return plan, outcome
     try:
-        outcome = execute(workspace, replace(plan, group=group))
+        outcome = execute(workspace, replace(plan, group=group), near)
     except Exception as error:
         if not is_on_the_way(workspace, plan, error):
             raise

@@ -14,6 +14,8 @@ from runnel.errors import SourceError
 from runnel.lake.changes import read_changes
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.interrupts import cancelling
+from runnel.lake.local import is_portable
+from runnel.lake.local_rows import fetched
 from runnel.lake.reading import as_strings, columns_of, read_version
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.frontier import Pin
@@ -54,6 +56,7 @@ class Binding:
     limit: RoundLimit | None = None
     rounds: int = 0
     _numbers: Iterator[int] = field(default_factory=count)
+    _brought: set[str] = field(default_factory=set)
     _is_closed: bool = False
 
     def view(self, token: str, frame: DataFrame) -> str:
@@ -62,6 +65,16 @@ class Binding:
         frame.createOrReplaceTempView(name)
         self.views[token] = name
         return name
+
+    def bring_here(self, token: str) -> None:
+        """Let a view of few rows have them by itself, where they come back as they were."""
+        if token in self._brought:
+            return
+        frame = self.spark.table(self.views[token])
+        if all(is_portable(type_) for _, type_ in frame.dtypes):
+            # In one partition, as the rows of the rounds are: no shuffle between them.
+            fetched(frame)[0].coalesce(1).createOrReplaceTempView(self.views[token])
+            self._brought.add(token)
 
     def text(self, token: str) -> str:
         if token in self.inline:
@@ -106,6 +119,14 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
         items = as_strings(frame.columns, snapshot)
         frame = frame.selectExpr(*items, f"1L AS {weight_of(frame.columns)}")
     bound.view(f"new:{source.key}", frame)
+
+
+def bind_near(bound: Binding, source: Source, pin: Pin, rows: DataFrame) -> None:
+    """⟦near:source⟧: some columns of some rows of a Delta table at a pin, and `__w`."""
+    snapshot = bound.workspace.log(source.location or "").snapshot(pin.version)
+    names = in_sight(source, [column.name for column in columns_of(snapshot)])
+    items = [quote(name) for name in rows.columns]
+    bound.view(f"near:{source.key}", rows.selectExpr(*items, f"1L AS {weight_of(names)}"))
 
 
 def pinned_table(bound: Binding, source: Source, pin: Pin) -> DataFrame:

@@ -10,6 +10,7 @@ from runnel.compile.parse import parse
 from runnel.compile.pipeline import compile_query
 from runnel.compile.recursion import recursive_union, with_union_all
 from runnel.compile.rewrites.fix_time import TimeCall, fix_time, time_calls
+from runnel.compile.rewrites.open_orders import ordered_text
 from runnel.compile.sources import redirect
 from runnel.compile.variables import unknown_names
 from runnel.errors import InvalidQuery, NotDifferentiable, RunnelError
@@ -71,6 +72,30 @@ def with_ties(
         return text if text and len(time_calls(text)) == len(time_calls(query)) else query
     except RunnelError:
         return query
+
+
+def with_orders(
+    spark: SparkSession, query: str, schemas: list[SourceSchema], columns: tuple[Column, ...]
+) -> str:
+    """The text with every order completed, for a query that only FULL can keep."""
+    text = ordered_text(query, len(columns))
+    if text is None:
+        return query
+    try:
+        found = output_schema(spark, over_nothing(text, schemas))
+    except InvalidQuery as error:
+        raise InvalidQuery(
+            "the rows that tie in an ORDER BY of this query cannot be put in order",
+            detail=f"{error.primary}; the query would be evaluated as {text}",
+            hint="leave out columns of a type that has no order, such as maps, in a FROM subquery",
+        ) from error
+    if [c.type for c in found] != [c.type for c in columns]:
+        raise InvalidQuery(
+            "the rows that tie in an ORDER BY of this query cannot be put in order",
+            detail=f"expected {columns}, found {found}",
+            hint="complete the ORDER BY with the columns that decide",
+        )
+    return text
 
 
 def check_time(

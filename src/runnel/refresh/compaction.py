@@ -11,13 +11,13 @@ from time import perf_counter, time
 from runnel.catalog import StreamTable, holds_on
 from runnel.errors import Busy
 from runnel.lake.session import translate
-from runnel.model.results import CompactResult
+from runnel.model.results import TIDYING, CompactResult
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.recovery import recover
+from runnel.refresh.superseded import is_much
 from runnel.refresh.workspace import Workspace
 
 _log = logging.getLogger("runnel")
-_SMALL = 100_000
 # Opening a file takes about 5 ms, and a read opens each up to three times.
 MANY_FILES = 8
 
@@ -55,16 +55,21 @@ def merge_table(workspace: Workspace, known: StreamTable, wait: float) -> None:
 def tidy_when_due(workspace: Workspace, table_id: str) -> None:
     """Compact or merge after a refresh when reading has become dear; never waits.
 
-    The refresh is done and stays so: what goes wrong here is told to the log, and tried again.
+    The refresh is done and stays so: what goes wrong here is told to the log, and tried again. How
+    long it took is noted with the refresh that it follows.
     """
     table = workspace.catalog.get(table_id)
     if table is None or table.epoch == 0:
         return
+    start = perf_counter()
     try:
         if is_due(workspace, table):
             compact_table(workspace, table, wait=0.0)
         elif workspace.trace(table).small_files(table.epoch) >= MANY_FILES:
             merge_table(workspace, table, wait=0.0)
+        else:
+            return
+        workspace.catalog.note_phase(table_id, table.epoch, TIDYING, perf_counter() - start)
     except Busy:
         pass
     except Exception as error:
@@ -95,11 +100,7 @@ def is_due(workspace: Workspace, table: StreamTable) -> bool:
         return True
     trace = workspace.trace(table)
     superseded = 2 * trace.negative_rows(upto)
-    return (
-        upto > table.since
-        and superseded > _SMALL
-        and superseded > settings.compact_share * trace.row_estimate(upto)
-    )
+    return upto > table.since and is_much(settings, superseded, trace.row_estimate(upto))
 
 
 def _retention(workspace: Workspace, table: StreamTable) -> timedelta:

@@ -10,7 +10,6 @@ import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from runnel.algebra.nodes import Node, Scan
 from runnel.catalog import CYCLE, IN_CYCLE, READS, StreamTable
@@ -23,9 +22,8 @@ from runnel.errors import InvalidQuery, UserError
 from runnel.lake.frames import SparkSession
 from runnel.lake.typing import SparkTyper
 from runnel.model.columns import Column
-from runnel.model.names import RESERVED, TableName
-from runnel.model.refresh import RefreshMode, TableState
-from runnel.model.schedule import DOWNSTREAM, Schedule
+from runnel.model.names import OF_CYCLE, TableName
+from runnel.model.refresh import RefreshMode
 from runnel.model.views import Resolution, View
 from runnel.refresh.checking import output
 from runnel.refresh.definition import (
@@ -35,6 +33,7 @@ from runnel.refresh.definition import (
     plain_layout,
     without_views,
 )
+from runnel.refresh.hidden import hidden_table
 from runnel.refresh.workspace import Workspace
 
 Columns = tuple[Column, ...]
@@ -53,7 +52,7 @@ def define_component(
     staged = workspace.staged(_with_columns(workspace, spark, drafts))
     definitions = {d.name.key: define(staged, spark, d.query, d) for d in drafts}
     members = [_member(d, definitions[d.name.key], definitions.keys()) for d in drafts]
-    name = present.name if present else TableName("default", RESERVED + uuid.uuid4().hex[:8])
+    name = present.name if present else TableName("default", OF_CYCLE + uuid.uuid4().hex[:8])
     component = Component(name, in_order(members))
     views = tuple(dict.fromkeys(v for d in definitions.values() for v in _views(d)))
     holder = _holder(staged, spark, component, drafts[0], views)
@@ -158,16 +157,13 @@ def _holder(
     text, found = component.recursion(), Found(workspace, {s.key: s.known for s in like.sources})
     compiled = compile_query(text, found.schemas(text), SparkTyper(spark))
     used = compiled.used_columns
-    now = datetime.now(UTC)
-    return StreamTable(
-        id=uuid.uuid4().hex, name=component.name, query=text, mode=like.mode,
-        schedule=Schedule(DOWNSTREAM),
-        state=TableState.ACTIVE, comment=None, incarnation=uuid.uuid4().hex,
-        layout=compiled.layout, settings=like.settings, not_differential=None,
+    return replace(
+        hidden_table(
+            component.name, like.settings, like.mode, {CYCLE: json.dumps(component.to_json())}
+        ),
+        query=text, layout=compiled.layout,
         sources=tuple(replace(s, columns=used[s.key]) for s in found.sources(text)),
-        frontier=None, epoch=0, since=0, trace_version=-1, reinitialize=None,
-        consecutive_errors=0, last_error=None, options={CYCLE: json.dumps(component.to_json())},
-        created_at=now, altered_at=now, resolution=Resolution(text, views) if views else None,
+        resolution=Resolution(text, views) if views else None,
     )  # fmt: skip
 
 

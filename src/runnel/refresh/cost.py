@@ -8,12 +8,14 @@ from statistics import median
 
 from runnel.catalog import Attempt
 from runnel.model.refresh import RefreshAction
+from runnel.model.results import SHARED, TIDYING
 
 # Seconds of a small machine; only ratios matter, and measured refreshes correct them.
 _FIXED = 0.4
 _ROWS_PER_SECOND_FULL = 1_500_000
 _ROWS_PER_SECOND_SCAN = 15_000_000
 _ROWS_PER_SECOND_CHANGE = 150_000
+_ROWS_PER_SECOND_TIDIED = 1_500_000
 # Rows beyond the largest change that was measured come in bulk, at such a share of what rows cost,
 # and at most so much.
 _BULK_SHARE = 0.6
@@ -35,24 +37,41 @@ class Prediction:
     """Seconds for either way, and whether both were ever measured for this table.
 
     `doubtful` is the dearer way where it was measured once, some refreshes ago, perhaps when Spark
-    had just been started, and may take no longer than the other one.
+    had just been started, and may take no longer than the other one. `tidying` is what follows a
+    differential refresh, and not a full one, which leaves nothing to be tidied.
     """
 
     differential: float
     full: float
     is_measured: bool
     doubtful: RefreshAction | None = None
+    tidying: float = 0.0
 
     def to_json(self) -> dict[str, float]:
-        return {"differential": round(self.differential, 3), "full": round(self.full, 3)}
+        found = {"differential": round(self.differential, 3), "full": round(self.full, 3)}
+        return {**found, TIDYING: round(self.tidying, 3)} if self.tidying else found
+
+    @property
+    def is_differential_cheaper(self) -> bool:
+        return self.differential + self.tidying <= self.full
+
+    def __str__(self) -> str:
+        tidying = f" and {self.tidying:.1f} s of tidying" if self.tidying else ""
+        return f"differential {self.differential:.1f} s{tidying}, full {self.full:.1f} s predicted"
 
 
 def predict(
-    change_rows: int, total_rows: int, history: Iterable[Attempt], *, is_compared: bool = False
+    change_rows: int,
+    total_rows: int,
+    history: Iterable[Attempt],
+    *,
+    is_compared: bool = False,
+    tidied_rows: int = 0,
 ) -> Prediction:
     """Model both ways; each is scaled by the median of actual / modelled of recent refreshes.
 
-    `is_compared`: consumers read the table, so FULL also finds out what is different.
+    `is_compared`: consumers read the table, so FULL also finds out what is different. So many rows
+    have to be tidied after a differential refresh.
     """
     # Only the newest few: one slow sample must not keep the other way away for ever.
     attempts = list(history)[:_WINDOW]
@@ -65,8 +84,9 @@ def predict(
     one = known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows))
     other = full * model_full(total_rows, is_compared=is_compared)
     is_measured = measured_f and known.is_measured
-    doubtful = _doubtful(one, other, attempts) if is_measured else None
-    return Prediction(one, other, is_measured, doubtful)
+    tidying = _tidying(tidied_rows, attempts)
+    doubtful = _doubtful(one + tidying, other, attempts) if is_measured else None
+    return Prediction(one, other, is_measured, doubtful, tidying)
 
 
 def model_differential(change_rows: int, total_rows: int) -> float:
@@ -84,6 +104,18 @@ def model_rows(change_rows: int) -> float:
 
 def model_full(total_rows: int, *, is_compared: bool = False) -> float:
     return (_FIXED + total_rows / _ROWS_PER_SECOND_FULL) * (_COMPARED if is_compared else 1.0)
+
+
+def _tidying(rows: int, attempts: list[Attempt]) -> float:
+    """What rewriting so many rows takes, by what it took after recent refreshes."""
+    if not rows:
+        return 0.0
+    known = [
+        a.phases[TIDYING] / a.predicted[TIDYING]
+        for a in attempts
+        if a.predicted.get(TIDYING) and TIDYING in a.phases
+    ]
+    return (_FIXED + rows / _ROWS_PER_SECOND_TIDIED) * (median(known) if known else 1.0)
 
 
 def _doubtful(one: float, other: float, attempts: list[Attempt]) -> RefreshAction | None:
@@ -153,10 +185,16 @@ def _per_row(samples: list[tuple[float, float, float]]) -> float | None:
 def _samples(attempts: list[Attempt], action: RefreshAction) -> list[tuple[float, float, float]]:
     """Seconds, modelled seconds, and those of them that are for the changed rows."""
     return [
-        (a.seconds, a.predicted["model"], model_rows(a.change_rows or 0))
+        (_own(a), a.predicted["model"], model_rows(a.change_rows or 0))
         for a in attempts
         if _is_way(a, action) and a.seconds and a.predicted.get("model")
     ][:_RECENT]
+
+
+def _own(attempt: Attempt) -> float:
+    """Seconds without those in which it found what other tables read too, or waited for that."""
+    seconds = attempt.seconds or 0.0
+    return max(seconds - attempt.phases.get(SHARED, 0.0), seconds / 10)
 
 
 def _is_way(attempt: Attempt, action: RefreshAction) -> bool:

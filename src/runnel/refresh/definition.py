@@ -17,6 +17,7 @@ from runnel.compile.rewrites.fix_time import time_calls
 from runnel.compile.rewrites.inline_views import Inlined, inline_views
 from runnel.compile.rewrites.own_aggregates import own_aggregates
 from runnel.compile.rewrites.quantified import without_quantifiers
+from runnel.compile.rewrites.unnested import without_unnest
 from runnel.compile.sources import source_names
 from runnel.errors import InvalidQuery, NotDifferentiable, NotFound, UserError
 from runnel.lake.frames import SparkSession
@@ -33,6 +34,7 @@ from runnel.refresh.checking import (
     output,
     over_nothing,
     refuse_variables,
+    with_orders,
     with_ties,
 )
 from runnel.refresh.views import ViewFinder
@@ -104,6 +106,11 @@ def define(
             compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:
         _refuse_recursive_union(text, refusal)
+        if text == inlined.query:
+            with pointing(inlined):
+                text = with_orders(spark, text, schemas, columns)
+            is_another = inlined.views or calls or text != query
+            resolution = Resolution(text, inlined.views, bool(calls)) if is_another else None
         reason = f"the query asks for the current time ({calls[0]})" if calls else refusal.primary
         full = tuple(
             replace(s, columns=tuple(c.name for c in x.columns))
@@ -132,7 +139,7 @@ def without_views(
     """The query with its views put in; `table` is the one that has it already."""
     refuse(query)
     inlined = inline_views(
-        without_quantifiers(query),
+        without_unnest(without_quantifiers(query)),
         ViewFinder.of(found.workspace, table),
         lambda text: output_schema(spark, over_nothing(text, found.schemas(text))),
     )
@@ -252,5 +259,7 @@ def _check_types(compiled: CompiledQuery, columns: tuple[Column, ...]) -> None:
     ours = compiled.layout.columns
     if [c.type for c in ours] != [c.type for c in columns]:
         raise NotDifferentiable(
-            "this query's mix of types", detail=f"compiled {ours}, Spark says {columns}"
+            "this query's mix of types",
+            detail=f"compiled {ours}, Spark says {columns}",
+            hint="cast the columns to the types that are meant, or use refresh mode FULL or AUTO",
         )

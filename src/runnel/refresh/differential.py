@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 
-from runnel.compile.program import TOKEN, Keep, Program, Step
+from runnel.compile.near import Near
+from runnel.compile.program import TOKEN, Keep, Program, Step, near_of, new_of
 from runnel.lake.frames import DataFrame
 from runnel.lake.local_changes import netted_change
 from runnel.lake.local_rows import can_be_fetched, fetched, few, measure
 from runnel.refresh.bind import Binding, bind_change, bind_new, bind_state
+from runnel.refresh.near import ProgramNear
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.rounds import run_rounds
 from runnel.refresh.windows import row_bytes, total_rows
@@ -30,11 +32,15 @@ _MOST_SENT_BYTES = 64 * 2**20
 
 @dataclass
 class ProgramRun:
-    """The state of one run: how many rows each step is known to have, or to have at most."""
+    """The state of one run: how many rows each step is known to have, or to have at most.
+
+    `near` is what it may read together with the other tables of the pass.
+    """
 
     plan: RefreshPlan
     program: Program
     bound: Binding
+    near: ProgramNear | None = None
     counts: dict[str, int] = field(default_factory=dict)
     meets_little: set[str] = field(default_factory=set)
     _made: dict[str, Future[None]] = field(default_factory=dict)
@@ -80,6 +86,7 @@ class ProgramRun:
             self.counts[token] = 0
             return
         if step.again is not None:
+            self._bring_here(step)
             rows, self.counts[token] = run_rounds(self.bound, step, self._filled, self._note)
             self.bound.view(token, rows)
             return
@@ -94,6 +101,26 @@ class ProgramRun:
             if step.keep is Keep.RESTRICTING:
                 self.counts[token] = sum(map(self.source_rows, step.meets))
             self.bound.inline[token] = sql
+
+    def _bring_here(self, step: Step) -> None:
+        """Fetch the few rows that every round would read from files again."""
+        for token in self._readings(step):
+            kind, _, name = token.partition(":")
+            rows = self.state_rows() if kind == "state" else self.source_rows(name)
+            if rows <= self._few:
+                self._token(token)
+                self.bound.bring_here(token)
+
+    def _readings(self, step: Step) -> set[str]:
+        """What a step reads of sources and of the state, by itself or by steps in its text."""
+        found: set[str] = set()
+        for token in step.reads:
+            kind, _, name = token.partition(":")
+            if kind in ("new", "state"):
+                found.add(token)
+            elif name in self._steps and name not in self._made:
+                found |= self._readings(self._steps[name])
+        return found
 
     def _keep(self, step: Step, sql: str, most: int | None) -> None:
         """Compute a step's rows once, and know how many there are."""
@@ -165,7 +192,16 @@ class ProgramRun:
         return self._is_state_small
 
     def _are_small(self, sources: Iterable[str]) -> bool:
-        return all(self.source_rows(key) <= _SMALL for key in sources)
+        return all(self._met_rows(key) <= _SMALL for key in sources)
+
+    def _met_rows(self, key: str) -> int:
+        """How many rows are read of a source, or of what is near in it."""
+        kind, _, source = key.partition(":")
+        return self._near_rows(source) if kind == "near" else self.source_rows(key)
+
+    def _near_rows(self, source: str) -> int:
+        found = self.near.count(self.bound, source) if self.near is not None else None
+        return found if found is not None else self.source_rows(source)
 
     def source_rows(self, key: str) -> int:
         """How many rows a source has now, by its statistics."""
@@ -214,12 +250,20 @@ class ProgramRun:
                 return self._rows(name)
             case "new":
                 return self.source_rows(name)
+            case "near":
+                return self._near_rows(name)
         return self.counts.get(token)
 
     def _sql(self, step: Step) -> str:
         if step.of_small is not None and self._is_of_small(step):
             return self._filled(step.of_small)
-        return self._filled(step.sql)
+        if step.near is None or self._is_near(step.near):
+            return self._filled(step.sql)
+        return self._filled(step.sql.replace(near_of(step.near.source), new_of(step.near.source)))
+
+    def _is_near(self, near: Near) -> bool:
+        """Whether a step reads the rows that the pass shares, instead of the source."""
+        return self.near is not None and self.near.serves(self.bound, near)
 
     def _filled(self, sql: str) -> str:
         return TOKEN.sub(lambda match: self._token(match.group(1)), sql)
@@ -265,6 +309,9 @@ class ProgramRun:
             bind_state(self.bound, self.plan.table)
         elif kind == "change":
             bind_change(self.bound, self.plan.windows[key])
+        elif kind == "near":
+            assert self.near is not None
+            self.near.bind(self.bound, key, self.plan)
         else:
             window = self.plan.windows[key]
             bind_new(self.bound, window.source, window.new)

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from runnel.compile.program import Program
 from runnel.lake.frames import DataFrame
 from runnel.lake.trace import AppendStats
 from runnel.model.failpoints import reach
 from runnel.model.refresh import RefreshAction
-from runnel.model.results import ITERATIONS
+from runnel.model.results import ITERATIONS, SHARED
 from runnel.refresh.bind import Binding, RoundLimit, binding
-from runnel.refresh.definition import compiled_query
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.full import difference, full_rows
+from runnel.refresh.near import NearRows
 from runnel.refresh.plan import RefreshPlan, is_read
-from runnel.refresh.windows import total_rows
+from runnel.refresh.programs import program_of
 from runnel.refresh.workspace import Workspace
 
 
@@ -43,8 +44,11 @@ class Outcome:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds
 
 
-def execute(workspace: Workspace, plan: RefreshPlan) -> Outcome:
-    """Run the plan; nothing is visible before its single commit, everything after it."""
+def execute(workspace: Workspace, plan: RefreshPlan, near: NearRows | None = None) -> Outcome:
+    """Run the plan; nothing is visible before its single commit, everything after it.
+
+    `near` is what the tables of a pass share.
+    """
     outcome = Outcome(plan.table.epoch)
     if plan.action is RefreshAction.NO_DATA:
         return outcome
@@ -55,7 +59,7 @@ def execute(workspace: Workspace, plan: RefreshPlan) -> Outcome:
     ):
         bound.limit = RoundLimit.of(workspace, plan.table)
         if is_differential:
-            _differential(bound, plan, outcome)
+            _differential(bound, plan, outcome, near)
         else:
             _full(bound, plan, outcome)
         if bound.limit is not None:
@@ -63,15 +67,15 @@ def execute(workspace: Workspace, plan: RefreshPlan) -> Outcome:
     return outcome
 
 
-def _differential(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
+def _differential(
+    bound: Binding, plan: RefreshPlan, outcome: Outcome, near: NearRows | None
+) -> None:
     with outcome.phase("compile"):
-        compiled = compiled_query(bound.workspace, bound.spark, plan.table)
-        assert compiled is not None
-        program = compiled.program(plan.changed, plan.growing, _sizes(bound.workspace, plan))
+        program = program_of(bound.workspace, bound.spark, plan)
     if not program.steps:
         return
     with outcome.phase("change"):
-        sql = ProgramRun(plan, program, bound).output()
+        sql = _change(bound, plan, program, outcome, near)
     if sql is None:
         return
     with outcome.phase("plan"):
@@ -79,12 +83,17 @@ def _differential(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:
     _commit(bound.workspace, plan, frame, outcome, rows_hint=plan.change_rows)
 
 
-def _sizes(workspace: Workspace, plan: RefreshPlan) -> dict[str, int]:
-    """How many bits the numbers of the sources' rows have: that seldom changes."""
-    return {
-        key: total_rows(workspace, window.source, window.new).bit_length()
-        for key, window in plan.windows.items()
-    }
+def _change(
+    bound: Binding, plan: RefreshPlan, program: Program, outcome: Outcome, near: NearRows | None
+) -> str | None:
+    """The text of the change; finding what all tables of the pass read is a phase of its own."""
+    start = perf_counter()
+    shared = near.of(plan, program) if near is not None else None
+    waited = perf_counter() - start
+    sql = ProgramRun(plan, program, bound, shared).output()
+    if shared is not None:
+        outcome.spent(SHARED, waited + shared.seconds)
+    return sql
 
 
 def _full(bound: Binding, plan: RefreshPlan, outcome: Outcome) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from runnel.catalog import READS, StreamTable
 from runnel.compile.explaining import costly, explained_tree
 from runnel.errors import RunnelError
 from runnel.model.columns import Layout
+from runnel.model.names import TableName
 from runnel.model.refresh import RefreshAction, RefreshMode
 from runnel.model.results import Explanation
 from runnel.refresh.definition import Definition, compiled_query, define
+from runnel.refresh.hidden import hidden_table
+from runnel.refresh.parts import family_of, parts_of
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import plan_refresh
 from runnel.refresh.views import redefined_view
@@ -21,9 +25,10 @@ def explain_table(workspace: Workspace, table: StreamTable) -> Explanation:
     holder = workspace.find(table.cycle) if table.cycle and READS in table.options else None
     if holder is not None:
         return _explain_cycle(workspace, table, holder)
+    text = table.text if table.is_cut else table.query
     with workspace.worker(table.settings, adaptive=True) as spark:
-        definition = define(workspace, spark, table.query, table)
-    told = _explain(definition, str(table.name), table.mode)
+        definition = define(workspace, spark, text, table)
+    told = _explain(definition, str(table.name), table.mode, parts_of(workspace, table))
     return replace(told, now=_now(workspace, table))
 
 
@@ -44,7 +49,10 @@ def explain_query(
 ) -> Explanation:
     with workspace.worker(settings, adaptive=True) as spark:
         definition = define(workspace, spark, query)
-    return _explain(definition, None, mode)
+        name = TableName("default", "query")
+        draft = replace(hidden_table(name, settings, mode, {}), mode=mode)
+        family = family_of(workspace, spark, definition.put_into(draft), definition)
+    return _explain(family.definition, None, mode, family.parts)
 
 
 def _now(workspace: Workspace, table: StreamTable) -> str:
@@ -64,9 +72,16 @@ def _now(workspace: Workspace, table: StreamTable) -> str:
     )
 
 
-def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Explanation:
+def _explain(
+    definition: Definition,
+    name: str | None,
+    mode: RefreshMode,
+    parts: Sequence[StreamTable] = (),
+) -> Explanation:
+    called = {part.name.key: part.label for part in parts}
     sources = tuple(
-        f"{s.name} ({s.kind}): {', '.join(s.columns) or 'no columns'}" for s in definition.sources
+        f"{called.get(s.key, s.name)} ({s.kind}): {', '.join(s.columns) or 'no columns'}"
+        for s in definition.sources
     )
     views = tuple(str(v) for v in definition.resolution.views) if definition.resolution else ()
     compiled, refusal = definition.compiled, definition.refusal
@@ -86,6 +101,7 @@ def _explain(definition: Definition, name: str | None, mode: RefreshMode) -> Exp
         readout=_readout(compiled.layout),
         sources=sources,
         views=views,
+        parts=tuple(f"{part.label}, {part.name.name}: {part.query}" for part in parts),
     )
 
 

@@ -100,19 +100,21 @@ class _GroupRun:
         self.attempts[table.id] = attempt
         try:
             frontier = self.pins.frontier(table.sources)
-            plan, outcome = carry_out(self.workspace, table, frontier, self._check, self.id)
+            plan, outcome = carry_out(
+                self.workspace, table, frontier, self._check, self.id, self.pins.near
+            )
         except Exception as error:
             del self.attempts[table.id]
             raise fail(self.workspace, table, attempt, error, perf_counter() - start) from error
         result = result_of(plan, outcome, perf_counter() - start)
-        since, version = progress(self.workspace, table, outcome)
+        since, version = progress(self.workspace, plan.table, outcome)
         self.advances.append(
             Advance(
                 plan.table, frontier, outcome.epoch, since, version, attempt, fields_of(result),
                 work_of(table, result),
             )
         )  # fmt: skip
-        self.pins.set_epoch(table.name.key, table.incarnation, outcome.epoch)
+        self.pins.set_epoch(table.name.key, plan.table.incarnation, outcome.epoch)
         return result
 
     def _check(self) -> None:

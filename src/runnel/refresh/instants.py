@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from runnel.catalog import Attempt, StreamTable, Writer
-from runnel.catalog.recorder import HISTORY_LIMIT
+from runnel.catalog.pruning import HISTORY_LEAST, HISTORY_MOST
 from runnel.errors import UserError
 from runnel.model.frontier import Frontier, Pin
+from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
 from runnel.refresh.plan import FIRST_FILL
 
@@ -41,17 +42,23 @@ class Past:
         self._catalog = catalog
         self._is_readable = is_readable
         self._tables = {table.name.key: table for table in catalog.tables()}
-        self._older: dict[str, list[tuple[int, Frontier]]] = {}
+        self._older: dict[tuple[str, int], tuple[list[tuple[int, Frontier]], bool]] = {}
 
-    def common(self, keys: Sequence[str], at: datetime | None) -> dict[str, State]:
-        """The newest states of these tables, none after `at`, that belong to one instant."""
+    def common(
+        self, keys: Sequence[str], at: datetime | None, others: Sequence[TableName] = ()
+    ) -> dict[str, State]:
+        """The newest states of these tables, none after `at`, that belong to one instant.
+
+        With base tables beside them (`others`), only states of which it is known what they saw.
+        """
         chains = {key: self._states(key, at) for key in keys}
         states = {key: self._next(chains[key], self._tables[key], at) for key in keys}
-        while len(states) > 1 and (pair := _disagreeing(list(states.values()))) is not None:
+        is_compared = len(states) + len(others) > 1
+        while is_compared and (pair := _disagreeing(list(states.values()))) is not None:
             newer = pair.table
             following = next(chains[newer.name.key], None)
             if following is None:
-                raise self._no_common(keys, newer, at)
+                raise self._no_common(keys, newer, at, others)
             states[newer.name.key] = following
         return states
 
@@ -108,27 +115,44 @@ class Past:
     def _history(self, key: str) -> Iterator[tuple[int, Frontier]]:
         """Newest first; mostly the present state is enough, and the history is not loaded."""
         table = self._tables[key]
-        if table.frontier is not None:
-            yield table.epoch, table.frontier
-            if key not in self._older:
-                self._older[key] = self._load(table, table.frontier)
-            yield from self._older[key]
+        if table.frontier is None:
+            return
+        yield table.epoch, table.frontier
+        seen = 0
+        for limit in (HISTORY_LEAST, HISTORY_MOST):
+            if (key, limit) not in self._older:
+                self._older[key, limit] = self._load(table, table.frontier, limit)
+            older, is_all = self._older[key, limit]
+            yield from older[seen:]
+            seen = len(older)
+            if is_all:
+                return
 
-    def _load(self, table: StreamTable, newest: Frontier) -> list[tuple[int, Frontier]]:
+    def _load(
+        self, table: StreamTable, newest: Frontier, limit: int
+    ) -> tuple[list[tuple[int, Frontier]], bool]:
+        """The states before the newest, of so many attempts; and whether these were all."""
         found: list[tuple[int, Frontier]] = []
         last = newest.data_timestamp
-        for attempt in self._catalog.history(table.name.key, HISTORY_LIMIT):
+        attempts = self._catalog.history(table.name.key, limit)
+        for attempt in attempts:
             entry = _entry(attempt)
             if entry is not None and entry[1].data_timestamp < last:
                 found.append(entry)
                 last = entry[1].data_timestamp
             if attempt.reason == FIRST_FILL and attempt.outcome is Outcome.OK:
                 # What is older belongs to another query of the same name.
-                break
-        return found
+                return found, True
+        return found, len(attempts) < limit
 
-    def _no_common(self, keys: Sequence[str], newer: StreamTable, at: datetime | None) -> UserError:
-        names = ", ".join(str(self._tables[key].name) for key in keys)
+    def _no_common(
+        self,
+        keys: Sequence[str],
+        newer: StreamTable,
+        at: datetime | None,
+        others: Sequence[TableName],
+    ) -> UserError:
+        names = ", ".join(map(str, [*(self._tables[key].name for key in keys), *others]))
         until = f" up to {_shown(at)}" if at else ""
         spans = [
             f"{self._tables[key].name} at {_shown(frontier.data_timestamp)}"

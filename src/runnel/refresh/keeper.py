@@ -209,7 +209,7 @@ class SessionKeeper:
                 self._publish(spark, table)
 
     def _shown_tables(self) -> list[StreamTable]:
-        return [t for t in self._catalog.tables() if not t.keeps_cycle]
+        return [t for t in self._catalog.tables() if not t.is_hidden]
 
     def _publish(self, spark: SparkSession, table: StreamTable) -> None:
         path = str(self._folder / "_runnel" / "traces" / table.incarnation)

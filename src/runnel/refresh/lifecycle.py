@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,21 +21,14 @@ from runnel.refresh.attempt import lease_of
 from runnel.refresh.execute import Outcome, execute
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import RefreshPlan, plan_refresh
+from runnel.refresh.storage import remove_storage, storage_lease
 from runnel.refresh.workspace import Workspace
-
-
-def fresh_incarnation(table: StreamTable) -> StreamTable:
-    """A new life: nothing stored yet."""
-    return replace(
-        table, incarnation=uuid.uuid4().hex, frontier=None, epoch=0, since=0, trace_version=-1,
-        reinitialize=None, consecutive_errors=0, last_error=None,
-    )  # fmt: skip
 
 
 def create_table(workspace: Workspace, table: StreamTable, pins: Pins | None) -> StreamTable:
     """Fill a new trace (unless `pins` is None), then make the table known in one transaction."""
     check_name_is_free(workspace, table.name)
-    with workspace.leases.hold(_storage_lease(table.incarnation)):
+    with workspace.leases.hold(storage_lease(table.incarnation)):
         fill = _fill(workspace, table, pins)
         reach("create.before_catalog")
         _publish(workspace, fill, workspace.catalog.add_table)
@@ -52,14 +43,14 @@ def redefine_table(
     """Replace a table's query: fill a trace of the new one, switch, remove the old trace."""
     with (
         workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds),
-        workspace.leases.hold(_storage_lease(new.incarnation)),
+        workspace.leases.hold(storage_lease(new.incarnation)),
     ):
         fill = _fill(workspace, new, pins)
         reach("alter.before_catalog")
         _publish(workspace, fill, workspace.catalog.redefine_table)
         reach("alter.after_catalog")
         _note(workspace, fill)
-        _remove_storage(workspace, old.incarnation)
+        remove_storage(workspace, old.incarnation)
         return fill.table
 
 
@@ -78,12 +69,12 @@ def switch_tables(
         for old in sorted(gone, key=lambda t: t.id):
             held.enter_context(workspace.leases.hold(lease_of(old.id), wait=wait))
         for table in tables:
-            held.enter_context(workspace.leases.hold(_storage_lease(table.incarnation)))
+            held.enter_context(workspace.leases.hold(storage_lease(table.incarnation)))
         fills = _switch(workspace, gone, tables, pins)
         for fill in fills:
             _note(workspace, fill)
         for old in gone:
-            _remove_storage(workspace, old.incarnation)
+            remove_storage(workspace, old.incarnation)
 
 
 def _switch(
@@ -93,6 +84,8 @@ def _switch(
     pins: Pins | None,
 ) -> list[_Fill]:
     staged = workspace.staged(tables)
+    # What a new table reads through a new part is found among those that are being made.
+    pins = replace(pins, workspace=staged) if pins is not None else None
     fills: list[_Fill] = []
     try:
         for table in tables:
@@ -104,7 +97,7 @@ def _switch(
         workspace.catalog.replace_tables([t.id for t in gone], [f.table for f in fills])
     except Exception:
         for table in tables:
-            _remove_storage(workspace, table.incarnation)
+            remove_storage(workspace, table.incarnation)
         raise
     reach("switch.after_catalog")
     return fills
@@ -116,7 +109,7 @@ def drop_tables(workspace: Workspace, tables: Sequence[StreamTable]) -> None:
     workspace.catalog.remove_tables([t.id for t in tables])
     reach("drop.after_catalog")
     for table in tables:
-        _remove_storage(workspace, table.incarnation)
+        remove_storage(workspace, table.incarnation)
 
 
 def check_name_is_free(workspace: Workspace, name: TableName) -> None:
@@ -128,7 +121,8 @@ def check_name_is_free(workspace: Workspace, name: TableName) -> None:
             hint=f"call it {re.sub(r'[^A-Za-z0-9_]+', '_', name.name)}, for example",
         )
     if name.name.lower().startswith(RESERVED):
-        raise UserError(f"names that begin with {RESERVED} are reserved", hint="choose another one")
+        begins = " or ".join(RESERVED)
+        raise UserError(f"names that begin with {begins} are reserved", hint="choose another one")
     if workspace.catalog.find(name.key) is not None:
         raise AlreadyExists(
             f"stream table {name} already exists",
@@ -165,7 +159,7 @@ def _fill(workspace: Workspace, table: StreamTable, pins: Pins | None) -> _Fill:
     try:
         outcome = execute(workspace, plan)
     except Exception as error:
-        _remove_storage(workspace, table.incarnation)
+        remove_storage(workspace, table.incarnation)
         raise translate(error) from error
     trace = workspace.trace(table)
     last = trace.last_commit()
@@ -182,7 +176,7 @@ def _publish(workspace: Workspace, fill: _Fill, record: Callable[[StreamTable], 
     try:
         record(fill.table)
     except RunnelError:
-        _remove_storage(workspace, fill.table.incarnation)
+        remove_storage(workspace, fill.table.incarnation)
         raise
 
 
@@ -202,16 +196,6 @@ def _note(workspace: Workspace, fill: _Fill) -> None:
     )  # fmt: skip
 
 
-def _remove_storage(workspace: Workspace, incarnation: str) -> None:
-    workspace.compiled.pop(incarnation, None)
-    shutil.rmtree(workspace.traces_path / incarnation, ignore_errors=True)
-
-
-def _storage_lease(incarnation: str) -> str:
-    """Held while a folder is filled that the catalog does not know yet."""
-    return f"storage:{incarnation}"
-
-
 def orphans(workspace: Workspace) -> list[str]:
     """Trace folders that no table owns and that nobody is filling."""
     folder = workspace.traces_path
@@ -227,14 +211,14 @@ def orphans(workspace: Workspace) -> list[str]:
 
 
 def _is_being_filled(workspace: Workspace, incarnation: str) -> bool:
-    return workspace.leases.is_held(_storage_lease(incarnation))
+    return workspace.leases.is_held(storage_lease(incarnation))
 
 
 def remove_orphans(workspace: Workspace) -> list[str]:
     """Delete orphan folders; what was found is returned."""
     found = orphans(workspace)
     for incarnation in found:
-        _remove_storage(workspace, incarnation)
+        remove_storage(workspace, incarnation)
     return found
 
 

@@ -22,7 +22,7 @@ def check_query(mode: RefreshMode, table: StreamTable) -> None:
     """A mode that is strict needs a query that can be maintained."""
     if mode.is_strict and table.not_differential:
         raise UserError(
-            f"{table.name} cannot be refreshed differentially",
+            f"{table.label} cannot be refreshed differentially",
             detail=table.not_differential,
             hint="keep AUTO or FULL, or change the query",
         )

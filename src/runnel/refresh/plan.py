@@ -10,6 +10,7 @@ from runnel.lake.changes import ChangeKind
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction, RefreshMode
 from runnel.refresh.cost import Prediction, model_differential, model_full, predict
+from runnel.refresh.superseded import rows_to_tidy
 from runnel.refresh.windows import Window, problems, total_rows, window_of
 from runnel.refresh.workspace import Workspace
 
@@ -98,17 +99,16 @@ def _choose(
 ) -> tuple[RefreshAction, str]:
     rows = sum(w.rows for w in windows.values())
     counted = f"{rows:,} changed of {total:,} rows"
-    costs = f"differential {prediction.differential:.1f} s, full {prediction.full:.1f} s predicted"
     if not prediction.is_measured and rows > limit * total:
         return (
             RefreshAction.FULL,
             f"{counted}: more than the share of {limit:.0%} (max_change_ratio)",
         )
     if prediction.doubtful is not None:
-        return prediction.doubtful, f"{counted}: {costs}; measured again, as it was only once"
-    if prediction.differential <= prediction.full:
-        return RefreshAction.DIFFERENTIAL, f"{counted}: {costs}"
-    return RefreshAction.FULL, f"{counted}: {costs}"
+        return prediction.doubtful, f"{counted}: {prediction}; measured again, as it was only once"
+    if prediction.is_differential_cheaper:
+        return RefreshAction.DIFFERENTIAL, f"{counted}: {prediction}"
+    return RefreshAction.FULL, f"{counted}: {prediction}"
 
 
 def is_read(workspace: Workspace, table: StreamTable) -> bool:
@@ -122,7 +122,10 @@ def _predict(
     total = sum(total_rows(workspace, w.source, w.new) for w in windows.values())
     rows = sum(w.rows for w in windows.values())
     known = workspace.catalog.recent_costs(table.id)
-    return predict(rows, total, known, is_compared=is_compared), total
+    # What others read is appended to by either way, and tidied after both.
+    tidied = 0 if is_compared else rows_to_tidy(workspace, table, rows, known)
+    found = predict(rows, total, known, is_compared=is_compared, tidied_rows=tidied)
+    return found, total
 
 
 def _model(

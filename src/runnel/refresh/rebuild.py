@@ -31,8 +31,8 @@ def rebuild_catalog(workspace: Workspace) -> Rebuilt:
             known.append(_taken(workspace, table))
         except RunnelError as error:
             lost.append(f"{table.name}: {error.primary}")
-    empty = tuple(str(t.name) for t in known if t.epoch == 0)
-    return Rebuilt(tuple(str(t.name) for t in known), empty, tuple(lost))
+    empty = tuple(t.label for t in known if t.epoch == 0)
+    return Rebuilt(tuple(t.label for t in known), empty, tuple(lost))
 
 
 def _taken(workspace: Workspace, table: StreamTable) -> StreamTable:

@@ -12,6 +12,7 @@ from runnel.model.alerts import AlertKind
 from runnel.model.columns import Layout
 from runnel.refresh.component import component_of, define_component
 from runnel.refresh.definition import define
+from runnel.refresh.storage import fresh_incarnation
 from runnel.refresh.workspace import Workspace
 
 
@@ -23,9 +24,11 @@ def rebuild_definition(
 ) -> StreamTable:
     """Compile the query against the sources and views as they are now.
 
-    When it still gives the same stored columns the trace goes on; else it no longer fits. A changed
-    definition is recorded with the reason to reinitialise, so that no refresh forgets it; `accept`
-    raises for sources that it cannot have.
+    When it still gives the same stored columns the trace goes on. When it only shows the same, or
+    is a part of a query, which has columns for that query only, the table that is given has a new
+    life, of which nothing is recorded yet. Else it no longer fits. A changed definition is recorded
+    with the reason to reinitialise, so that no refresh forgets it; `accept` raises for sources that
+    it cannot have.
     """
     workspace.compiled.pop(table.incarnation, None)
     try:
@@ -35,13 +38,16 @@ def rebuild_definition(
         raise SourceError(
             f"the query of {table.label} no longer fits its sources",
             detail=str(error.primary),
-            hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.name} AS ...",
+            hint=f"restore the source, or define it again: ALTER STREAM TABLE {table.owner} AS ...",
         ) from error
-    if renewed.layout != table.layout or _tags(renewed) != _tags(table):
-        raise _other_columns(table, renewed.layout)
+    is_other = renewed.layout != table.layout or _tags(renewed) != _tags(table)
+    if is_other and table.part_of is None and not _shows_the_same(renewed, table):
+        raise other_columns(table, renewed.layout)
     if table.mode.is_strict and refusal is not None:
         raise _no_longer_differential(table, refusal)
     accept(renewed.sources)
+    if is_other:
+        return fresh_incarnation(renewed)
     if renewed == table:
         return table
     if not _means_the_same(renewed, table):
@@ -51,6 +57,12 @@ def rebuild_definition(
         same = "its views mean again what they meant"
         workspace.alerts.emit(AlertKind.REINITIALIZED, table.label, same)
     return renewed
+
+
+def _shows_the_same(renewed: StreamTable, table: StreamTable) -> bool:
+    """Whether only what is kept for the columns differs; the rows of a cycle are read as stored."""
+    is_alone = not table.keeps_cycle and table.cycle is None
+    return is_alone and renewed.layout.columns == table.layout.columns
 
 
 def _means_the_same(renewed: StreamTable, table: StreamTable) -> bool:
@@ -66,7 +78,11 @@ def _defined_anew(
         return _cycle_anew(workspace, spark, table), None
     if READS in table.options:
         shown = define(workspace, spark, table.text, table)
-        return replace(table, sources=shown.sources, layout=shown.layout), None
+        renewed = replace(
+            table, sources=shown.sources, layout=shown.layout,
+            not_differential=shown.not_differential,
+        )  # fmt: skip
+        return renewed, shown.refusal
     definition = define(workspace, spark, table.query, table)
     return definition.put_into(table), definition.refusal
 
@@ -98,7 +114,8 @@ def _tags(table: StreamTable) -> list[str]:
     return [m.name.key for m in component_of(table).sets] if table.keeps_cycle else []
 
 
-def _other_columns(table: StreamTable, layout: Layout) -> SourceError:
+def other_columns(table: StreamTable, layout: Layout) -> SourceError:
+    """What is told of a table whose storage does not fit its query, and that cannot start over."""
     before = ", ".join(f"{c.name} {c.type}" for c in table.layout.columns)
     after = ", ".join(f"{c.name} {c.type}" for c in layout.columns)
     detail = f"stored: {before}; now: {after}"
@@ -113,8 +130,8 @@ def _other_columns(table: StreamTable, layout: Layout) -> SourceError:
 
 def _no_longer_differential(table: StreamTable, refusal: NotDifferentiable) -> SourceError:
     return SourceError(
-        f"the query of {table.name} can no longer be refreshed differentially",
+        f"the query of {table.label} can no longer be refreshed differentially",
         detail=refusal.primary,
-        hint=f"ALTER STREAM TABLE {table.name} SET REFRESH MODE AUTO, or bring back the view or "
+        hint=f"ALTER STREAM TABLE {table.owner} SET REFRESH MODE AUTO, or bring back the view or "
         "source it had",
     )

@@ -77,9 +77,7 @@ def needs_of(table: StreamTable) -> Iterator[Need]:
     for source in table.sources:
         pin = pins.get(source.key)
         if source.kind == "delta" and source.location and pin is not None:
-            yield Need(
-                str(source.name), source.location, pin.identity, pin.version, (str(table.name),)
-            )
+            yield Need(str(source.name), source.location, pin.identity, pin.version, (table.owner,))
 
 
 def retention_risks(

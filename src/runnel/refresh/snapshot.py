@@ -10,13 +10,14 @@ from datetime import datetime
 
 from runnel.catalog import StreamTable, holding
 from runnel.compile.sources import redirect
-from runnel.errors import NotFound, UserError
+from runnel.errors import NotFound, SourceError, UserError
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.log import DeltaLog
 from runnel.lake.names import locate
 from runnel.lake.reading import read_version
 from runnel.lake.session import translate
 from runnel.model.closing import Closing
+from runnel.model.frontier import Pin
 from runnel.model.names import TableName
 from runnel.refresh.instants import Past, State, instant
 from runnel.refresh.recovery import catch_up
@@ -108,8 +109,8 @@ def open_snapshot(
     streams = [catch_up(workspace, table) for table in found.values() if table is not None]
     past = Past(workspace.catalog, lambda table, epoch: is_readable(workspace, table, epoch))
     moment = instant(at)
-    states = past.common([table.name.key for table in streams], moment)
     others = [name for name in names if found[name.key] is None]
+    states = past.common([table.name.key for table in streams], moment, others)
     base = {name.key: _base_table(workspace, name, states, moment) for name in others}
     return Snapshot(workspace, states, base)
 
@@ -128,9 +129,26 @@ def _base_table(
     log = workspace.log(workspace.relative(location))
     latest = log.latest_version()
     for state in states.values():
-        pin = (state.base or {}).get(name.key)
-        if pin is not None and pin.identity == log.table_id(latest):
+        if (pin := (state.base or {}).get(name.key)) is not None:
+            if not _holds(log, pin):
+                raise _replaced(name, state.table)
             return _BaseTable(log, pin.version)
     while at is not None and latest > 0 and log.timestamp(latest) > at.timestamp() * 1000:
         latest -= 1
     return _BaseTable(log, latest)
+
+
+def _holds(log: DeltaLog, pin: Pin) -> bool:
+    """Whether a table still has what was read of it; REPLACE TABLE leaves that in the log."""
+    try:
+        return log.table_id(pin.version) == pin.identity
+    except SourceError:
+        return False
+
+
+def _replaced(name: TableName, reader: StreamTable) -> UserError:
+    return UserError(
+        f"{name} is not the table any more that {reader.name} has read",
+        detail="it was dropped and created again, or its log was cleaned up",
+        hint="refresh them in one pass, lake.refresh(), or leave one of them out",
+    )

@@ -21,7 +21,7 @@ def refuse_source_ddl(workspace: Workspace, change: SourceChange) -> None:
         return
     readers = [t for t in workspace.catalog.tables() if is_concerned(t, change)]
     if readers:
-        names = ", ".join(str(table.name) for table in readers)
+        names = ", ".join(dict.fromkeys(table.owner for table in readers))
         taken = "" if change.columns is None else f" ({', '.join(change.columns)})"
         raise InUse(
             f"stream tables read {_shown(change)}: {names}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from runnel.catalog import StreamTable
 from runnel.errors import Busy
 from runnel.lake.vacuum import remove_folders, run_folders, unnamed
@@ -14,13 +16,17 @@ def unfinished_writes(workspace: Workspace) -> list[StreamTable]:
     return [table for table in workspace.catalog.tables() if _is_left(workspace, table)]
 
 
-def remove_unfinished(workspace: Workspace) -> list[StreamTable]:
-    """Delete the files of such writes; the tables that had any are returned.
+def remove_unfinished(
+    workspace: Workspace, tables: Iterable[StreamTable] | None = None
+) -> list[StreamTable]:
+    """Delete the files of such writes (of all tables, or of some); who had any is returned.
 
     Whoever writes into a table holds its lease, so that under it nothing is being written.
     """
     removed = []
-    for table in unfinished_writes(workspace):
+    for table in workspace.catalog.tables() if tables is None else tables:
+        if not _is_left(workspace, table):
+            continue
         try:
             with workspace.leases.hold(lease_of(table.id)):
                 if workspace.catalog.get(table.id) is not None and _remove(workspace, table):

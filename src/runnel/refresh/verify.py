@@ -12,12 +12,14 @@ from runnel.lake.frames import Column as Expression
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.session import translate
 from runnel.model.columns import Column
+from runnel.model.frontier import Frontier
 from runnel.model.results import VerifyResult
 from runnel.model.tabular import plain
-from runnel.refresh.bind import binding
+from runnel.refresh.bind import Binding, binding
 from runnel.refresh.cycle_rows import member_rows
 from runnel.refresh.full import expected_rows
 from runnel.refresh.recovery import catch_up
+from runnel.refresh.whole_rows import whole_rows
 from runnel.refresh.workspace import Workspace
 
 _SAMPLE = 10
@@ -74,8 +76,7 @@ def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[d
         workspace.worker({**table.settings, **_SETTINGS}, adaptive=True) as spark,
         binding(workspace, spark) as bound,
     ):
-        evaluate = expected_rows if table.cycle is None else member_rows
-        expected = evaluate(bound, table, table.frontier).toDF(*names, _SIGN)
+        expected = _evaluate(bound, table, table.frontier).toDF(*names, _SIGN)
         stored = workspace.trace(table).readout(spark, table.epoch).toDF(*names)
         signed = expected.unionAll(stored.withColumn(_SIGN, F.lit(-1).cast("bigint")))
         differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))
@@ -85,6 +86,15 @@ def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[d
             return 0, 0, []
         rows = differing.limit(_SAMPLE).collect() if missing or unexpected else []
         return missing, unexpected, [_sample(columns, row) for row in rows]
+
+
+def _evaluate(bound: Binding, table: StreamTable, frontier: Frontier) -> DataFrame:
+    """What the table must hold."""
+    if table.cycle is not None:
+        return member_rows(bound, table, frontier)
+    if table.is_cut:
+        return whole_rows(bound, table, frontier)
+    return expected_rows(bound, table, frontier)
 
 
 def _totals(differing: DataFrame) -> tuple[int, int]:

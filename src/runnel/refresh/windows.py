@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runnel.catalog import Source, StreamTable
-from runnel.errors import SourceError
 from runnel.lake import changes
 from runnel.lake.changes import ChangeKind
 from runnel.model.frontier import Pin
@@ -28,27 +27,6 @@ class Window:
     @property
     def is_changed(self) -> bool:
         return self.kind is not ChangeKind.NONE
-
-
-def pin_source(workspace: Workspace, source: Source) -> Pin:
-    """The newest state of a source."""
-    if source.kind == "stream":
-        table = workspace.upstream(source)
-        if table is None:
-            raise SourceError(
-                f"stream table {source.name} is gone", hint="drop this table, or recreate it"
-            )
-        return Pin("trace", table.incarnation, table.epoch)
-    log = workspace.log(source.location or "")
-    try:
-        version = log.latest_version()
-        return Pin("delta", log.table_id(version), version)
-    except SourceError as error:
-        raise SourceError(
-            f"{source.name}, which is read, cannot be found or read",
-            detail=error.primary if error.detail is None else f"{error.primary}: {error.detail}",
-            hint="bring it back, or drop or redefine the tables that read it",
-        ) from error
 
 
 def window_of(workspace: Workspace, table: StreamTable, source: Source, new: Pin) -> Window:
@@ -93,7 +71,8 @@ def problems(windows: Mapping[str, Window]) -> str | None:
     """Why the windows cannot be bridged differentially, if they cannot."""
     for window in windows.values():
         if window.kind in (ChangeKind.LOST, ChangeKind.REPLACED, ChangeKind.SCHEMA):
-            return f"{window.source.name}: {window.reason}"
+            name = "a part of the query" if window.source.is_part else window.source.name
+            return f"{name}: {window.reason}"
     return None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
-from runnel.catalog import IN_CYCLE, READS, Source, StreamTable
+from runnel.catalog import IN_CYCLE, READS, WHOLE, Source, StreamTable
 from runnel.catalog.records import FORGIVEN, TableFields
 from runnel.compile.sources import source_names
 from runnel.errors import InUse, UserError
@@ -19,7 +19,11 @@ from runnel.model.alerts import AlertKind
 from runnel.model.refresh import RefreshMode, TableState
 from runnel.refresh.component import check_cycle_mode, define_component
 from runnel.refresh.definition import define
-from runnel.refresh.lifecycle import check_name_is_free, fresh_incarnation, switch_tables
+from runnel.refresh.hidden import hidden_mode
+from runnel.refresh.lifecycle import check_name_is_free, switch_tables
+from runnel.refresh.modes import check_query
+from runnel.refresh.parts import family_of
+from runnel.refresh.storage import fresh_incarnation
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream
 from runnel.schedule.passes import bring_up
@@ -31,7 +35,7 @@ def logical_graph(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
     """Edges to each table from those that its query names; only the user's tables are nodes."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     for table in tables:
-        if not table.keeps_cycle:
+        if not table.is_hidden:
             graph.add_node(table.name.key)
             streams = (s.key for s in table.reads if s.kind == "stream")
             graph.add_edges_from((key, table.name.key) for key in streams)
@@ -88,7 +92,7 @@ def to_drop(
     """What goes with a table: in a cycle all of it, else with `cascade` those that read it."""
     by_key = {t.name.key: t for t in tables}
     together = members_with(tables, table)
-    others = sorted(str(t.name) for t in together if t is not table and not t.keeps_cycle)
+    others = sorted(str(t.name) for t in together if t is not table and not t.is_hidden)
     if others and not cascade:
         raise InUse(
             f"other stream tables depend on it: {', '.join(others)}",
@@ -99,28 +103,35 @@ def to_drop(
     if cascade:
         below = {key for t in together for key in downstream(tables, t.name.key)}
         keys |= {key: by_key[key] for key in sorted(below - keys.keys())}
+    # A part may read nothing of what goes, and belongs to a table that goes.
+    keys |= {t.name.key: t for t in tables if t.part_of is not None and t.part_of.key in keys}
     return tuple(keys.values())
 
 
 def members_with(tables: Iterable[StreamTable], table: StreamTable) -> list[StreamTable]:
-    """A table, and if it is in a cycle all of that: the other members and what holds their rows."""
+    """A table, and all that is computed with it: the parts of its query, or the rest of its cycle.
+
+    To a cycle belongs what holds the rows of its members.
+    """
     if table.cycle is None:
-        return [table]
+        return [table, *(t for t in tables if t.is_part_of(table))]
     others = [t for t in tables if table.cycle in (t.cycle, t.name.key) and t.id != table.id]
     return [table, *others]
 
 
 def group_of(tables: Iterable[StreamTable], table: StreamTable) -> list[StreamTable]:
     """The members of a table's cycle; they are one unit of `units_of`."""
-    return [t for t in members_with(tables, table) if not t.keeps_cycle]
+    return [t for t in members_with(tables, table) if not t.is_hidden]
 
 
 def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> None:
-    """A cycle is computed as one: its members have one mode."""
+    """What is computed as one has one mode: the members of a cycle, a query and its parts."""
     if table.cycle is not None:
         check_cycle_mode(mode)
     for member in members_with(workspace.catalog.tables(), table):
-        workspace.catalog.update_table(member.id, mode=mode)
+        own = hidden_mode(mode) if member.is_hidden else mode
+        check_query(own, member)
+        workspace.catalog.update_table(member.id, mode=own)
 
 
 def resumed(table: StreamTable) -> TableFields:
@@ -129,10 +140,17 @@ def resumed(table: StreamTable) -> TableFields:
     return {"state": state, **FORGIVEN}
 
 
-def resume_holder(workspace: Workspace, table: StreamTable) -> None:
-    """What holds the rows of a cycle has no name to resume it by: it goes with any member."""
+def suspend_parts(workspace: Workspace, table: StreamTable) -> None:
+    """Nobody else needs the parts of its query."""
+    for part in members_with(workspace.catalog.tables(), table):
+        if part.part_of is not None:
+            workspace.catalog.update_table(part.id, state=TableState.SUSPENDED)
+
+
+def resume_hidden(workspace: Workspace, table: StreamTable) -> None:
+    """What holds the rows of a cycle, or parts of a query, has no name to resume it by."""
     for holder in members_with(workspace.catalog.tables(), table):
-        if not holder.keeps_cycle:
+        if not holder.is_hidden:
             continue
         workspace.catalog.update_table(holder.id, **resumed(holder))
         if holder.state is TableState.SUSPENDED:
@@ -176,7 +194,7 @@ class _Change:
 
 def _fresh(table: StreamTable) -> StreamTable:
     """A table that goes on with the query it has, but is computed in another way."""
-    options = {n: v for n, v in table.options.items() if n not in (IN_CYCLE, READS)}
+    options = {n: v for n, v in table.options.items() if n not in (IN_CYCLE, READS, WHOLE)}
     state = TableState.ACTIVE if table.state is TableState.UNINITIALIZED else table.state
     return replace(fresh_incarnation(table), options=options, state=state)
 
@@ -190,9 +208,10 @@ def _defined(workspace: Workspace, change: _Change) -> list[StreamTable]:
                 made += define_component(staged, spark, drafts)
                 continue
             definition = define(staged, spark, drafts[0].query, None)
-        if drafts[0].mode.is_strict and definition.refusal is not None:
-            raise definition.refusal
-        made.append(definition.put_into(drafts[0]))
+            if drafts[0].mode.is_strict and definition.refusal is not None:
+                raise definition.refusal
+            table = definition.put_into(drafts[0])
+            made += family_of(staged, spark, table, definition).tables
     return made
 
 

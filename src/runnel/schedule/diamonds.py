@@ -112,7 +112,9 @@ def target_seconds(tables: Iterable[StreamTable], policy: SchedulePolicy) -> flo
 def diamond_groups(reader: Questions, settings: Settings) -> Rows[DiamondMember]:
     """One row for each member of each group."""
     tables = {table.name.key: table for table in reader.tables()}
-    groups = find_groups(tables.values(), settings.diamond_consistency)
+    found = find_groups(tables.values(), settings.diamond_consistency)
+    # With the parts of its own query a table is no group to speak of.
+    groups = [group for group in found if not _is_one_query(group, tables)]
     rows = [
         row
         for number, group in enumerate(groups, 1)
@@ -125,9 +127,9 @@ def _rows(
     number: int, group: Group, tables: Mapping[str, StreamTable], policy: SchedulePolicy
 ) -> Iterator[DiamondMember]:
     names = {s.key: str(s.name) for table in tables.values() for s in table.sources}
-    names |= {key: table.label for key, table in tables.items() if table.keeps_cycle}
+    names |= {key: table.label for key, table in tables.items() if table.is_hidden}
     shared = tuple(sorted(names[key] for key in group.shared))
-    members = [tables[key] for key in group.members if not tables[key].keeps_cycle]
+    members = _seen(group, tables)
     is_together = group.consistency is DiamondConsistency.ATOMIC
     common = target_seconds(members, policy) if is_together else None
     for table in members:
@@ -135,6 +137,15 @@ def _rows(
             number, str(table.name), table.name.key in group.convergences, group.consistency,
             table.epoch, common if is_together else target_seconds([table], policy), shared,
         )  # fmt: skip
+
+
+def _is_one_query(group: Group, tables: Mapping[str, StreamTable]) -> bool:
+    is_cut = any(tables[key].part_of is not None for key in group.members)
+    return is_cut and len(_seen(group, tables)) < 2
+
+
+def _seen(group: Group, tables: Mapping[str, StreamTable]) -> list[StreamTable]:
+    return [tables[key] for key in group.members if not tables[key].is_hidden]
 
 
 def _cycles(tables: Mapping[str, StreamTable]) -> list[frozenset[str]]:

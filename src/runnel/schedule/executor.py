@@ -64,6 +64,13 @@ class LakeExecutor:
         except Exception as error:
             return self._failed(start, translate(error), start.unit.members[0])
 
+    def tidy(self, event: Finished) -> None:
+        """Compact what was refreshed, where it pays: after its end is told, under its lease."""
+        for key, result in zip(event.start.unit.members, event.results, strict=False):
+            table = self.workspace.catalog.find(key)
+            if table is not None and result.action is not RefreshAction.NO_DATA:
+                tidy_when_due(self.workspace, table.id)
+
     def _refresh(self, start: Start) -> tuple[RefreshResult, ...]:
         snapshot = start.snapshot
         assert isinstance(snapshot, LakeSnapshot)
@@ -93,7 +100,7 @@ class LakeExecutor:
         except RunnelError as error:
             raise _Failed(key, note_failure(self.workspace, table, error)) from error
         try:
-            result = refresh_table(self.workspace, table.id, frontier, wait=0.0)
+            result = refresh_table(self.workspace, table.id, frontier, wait=0.0, near=pins.near)
         except (Busy, Abandoned, NotFound):
             raise
         except RunnelError as error:
@@ -102,15 +109,13 @@ class LakeExecutor:
         return result
 
     def _settle(self, table: StreamTable, result: RefreshResult, pins: Pins) -> None:
-        """Fix for the consumers of this pass where the table stands; tidy it when it pays."""
+        """Fix for the consumers of this pass where the table stands."""
         after = self.workspace.catalog.get(table.id)
         if result.action is RefreshAction.SKIP or after is None:
             raise _Overtaken
         if after.state is not TableState.UNINITIALIZED:
             epoch = result.epoch if result.epoch is not None else after.epoch
             pins.set_epoch(table.name.key, after.incarnation, epoch)
-        if result.action is not RefreshAction.NO_DATA:
-            tidy_when_due(self.workspace, table.id)
 
     def _require_same_definitions(self, tables: Sequence[StreamTable], pins: Pins) -> None:
         """What was redefined may read from other places, which belong to another pass."""

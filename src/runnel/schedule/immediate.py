@@ -13,8 +13,8 @@ from runnel.catalog import Source, StreamTable
 from runnel.errors import ImmediateRefreshFailed, RunnelError
 from runnel.model.frontier import Pin
 from runnel.model.refresh import RefreshMode, TableState
+from runnel.refresh.looking import pin_source
 from runnel.refresh.views import redefined_view
-from runnel.refresh.windows import pin_source
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.order import downstream, refresh_order
 from runnel.schedule.passes import refresh_pass
@@ -146,6 +146,7 @@ def _not_followed(written: str, names: str, error: RunnelError) -> ImmediateRefr
         detail=f"the write is committed; the refresh failed: {error.primary}",
         hint="do not write again: mend the cause, the table follows when it is next read or "
         "refreshed",
+        cause=error,
     )
 
 
@@ -154,6 +155,7 @@ def _not_read(names: str, error: RunnelError) -> ImmediateRefreshFailed:
         f"{names} could not be brought up to date before being read",
         detail=f"the refresh failed: {error.primary}",
         hint=error.hint or "SUSPEND it to read what it holds",
+        cause=error,
     )
     failed.retryable = error.retryable
     return failed

@@ -11,6 +11,7 @@ from runnel.catalog import Progress, QuietMove, Source, StreamTable
 from runnel.errors import NotFound, SystemFault
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import TableState
+from runnel.refresh.near import NearRows
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.outlook import view_of
@@ -67,6 +68,7 @@ class LakeBook:
 
     def pin(self, timestamp: float, tables: Collection[TableView]) -> LakeSnapshot:
         shared = Pins(self.workspace, instant(timestamp))
+        shared.near = NearRows(self.workspace, shared, [view.key for view in tables])
         sources: dict[str, Source] = {}
         for view in tables:
             for source in self._tables[view.key].sources:

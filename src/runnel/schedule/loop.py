@@ -58,10 +58,13 @@ class Loop:
     stop: threading.Event = field(default_factory=threading.Event)
     abandon: Callable[[], None] = lambda: None
     keep_house: Callable[[], object] = lambda: None
+    tidy: Callable[[Finished], None] = lambda event: None
     _ended: Queue[Finished] = field(default_factory=Queue)
     _orders: Queue[Start | None] = field(default_factory=Queue)
     _threads: list[threading.Thread] = field(default_factory=list)
     _running: dict[tuple[int, str], Start] = field(default_factory=dict)
+    _tidying: set[str] = field(default_factory=set)
+    _turns: dict[str, threading.Lock] = field(default_factory=dict)
     _results: list[RefreshResult] = field(default_factory=list)
     _troubles: dict[str, str] = field(default_factory=dict)
     lost: RunnelError | None = None
@@ -70,7 +73,7 @@ class Loop:
         """Refresh what is due now, each table at most once, and come back."""
         try:
             self._begin(self.machine.decide(self.clock()))
-            while self._running and self._goes_on:
+            while self._is_at_work and self._goes_on:
                 if self._take(0.2):
                     self._begin(self.machine.continue_passes())
         finally:
@@ -94,7 +97,11 @@ class Loop:
     @property
     def is_hanging(self) -> bool:
         """Whether a refresh goes on that could not be ended."""
-        return bool(self._running)
+        return self._is_at_work
+
+    @property
+    def _is_at_work(self) -> bool:
+        return bool(self._running or self._tidying)
 
     def _tick(self) -> None:
         pause = self.machine.limits.interval
@@ -145,7 +152,7 @@ class Loop:
             self._running[start.number, str(start.unit)] = start
             self._show(partial(self.onlooker.started, start))
             self._orders.put(start)
-            if len(self._threads) < len(self._running):
+            if len(self._threads) < len(self._running) + len(self._tidying):
                 self._hire()
 
     def _hire(self) -> None:
@@ -157,11 +164,26 @@ class Loop:
 
     def _work(self) -> None:
         while (start := self._orders.get()) is not None:
-            try:
-                event = self.execute(start)
-            except BaseException as error:
-                event = Finished(start, Ending.FAILED, error=f"{type(error).__name__}: {error}")
-            self._ended.put(event)
+            unit = str(start.unit)
+            # What is tidied is not refreshed again meanwhile: it would find its own lease taken.
+            with self._turns.setdefault(unit, threading.Lock()):
+                try:
+                    event = self.execute(start)
+                except BaseException as error:
+                    event = Finished(start, Ending.FAILED, error=f"{type(error).__name__}: {error}")
+                self._report_and_tidy(unit, event)
+
+    def _report_and_tidy(self, unit: str, event: Finished) -> None:
+        """In this order: who reads the table does not wait for its compaction."""
+        self._tidying.add(unit)
+        self._ended.put(event)
+        try:
+            if self._goes_on:
+                self.tidy(event)
+        except Exception as error:
+            _log.warning("%s was refreshed but not tidied: %s", unit, error)
+        finally:
+            self._tidying.discard(unit)
 
     def _take(self, pause: float) -> bool:
         """Take note of one refresh that ended, waiting for it a while."""
@@ -185,7 +207,7 @@ class Loop:
         """Let what runs finish, then abandon it; then go, whatever still hangs."""
         self.machine.stop()
         self._drain(0.0 if self._goes_on else FINISH_SECONDS)
-        if self._running:
+        if self._is_at_work:
             self.abandon()
             self._drain(ABANDON_SECONDS)
         for _ in self._threads:
@@ -193,5 +215,5 @@ class Loop:
 
     def _drain(self, seconds: float) -> None:
         deadline = monotonic() + seconds
-        while self._running and monotonic() < deadline:
+        while self._is_at_work and monotonic() < deadline:
             self._take(0.1)

@@ -298,7 +298,7 @@ class Machine:
             )
 
     def _note_wait(self, now: float, event: Finished) -> None:
-        """Measure what is not its own work: the tables above, its turn, what is tidied up."""
+        """Measure what is not its own work: the tables above, its turn."""
         work = sum(result.seconds for result in event.results)
         waited = max(0.0, now - event.start.snapshot.timestamp - work)
         for key in event.start.unit.members:

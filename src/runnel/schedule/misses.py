@@ -1,4 +1,4 @@
-"""Targets that cannot be kept: by how much, and what makes a table late."""
+"""Targets that the present plan does not keep: by how much, and what makes a table late."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Expected:
 
 
 def misses(tables: Mapping[str, TableView], plan: LagPlan) -> dict[str, tuple[float, str]]:
-    """The user's tables whose target cannot be kept: by how many seconds, and why."""
+    """The user's tables whose target the plan does not keep: by how many seconds, and why."""
     found: dict[str, tuple[float, str]] = {}
     waiting = waits(tables, plan.graph)
     for key, aim in plan.aims.items():
@@ -65,7 +65,7 @@ def note_of(key: str, table: TableView, plan: LagPlan, missed: tuple[float, str]
         return "DOWNSTREAM without a scheduled consumer: refreshed only when asked"
     if missed is None:
         return ""
-    return f"misses its target by about {duration(missed[0])}: {missed[1]}"
+    return f"with the present plan it misses its target by about {duration(missed[0])}: {missed[1]}"
 
 
 def _expected(

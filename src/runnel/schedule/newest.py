@@ -46,7 +46,7 @@ def oldest_that_fits(
     known = [t.frontier.data_timestamp for t in gone if t.frontier is not None]
     if is_any:
         return max(known, default=_EVER)
-    fitting = [_oldest(table.schedule, now) for table in made if not table.keeps_cycle]
+    fitting = [_oldest(table.schedule, now) for table in made if not table.is_hidden]
     bounds = [at for at in fitting if at is not None]
     return max([*bounds, *known]) if bounds and len(bounds) == len(fitting) else None
 

@@ -7,14 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Source, StreamTable
 from runnel.errors import NotFound, RunnelError
-from runnel.model.names import RESERVED, TableName
+from runnel.model.names import OF_CYCLE, OF_PART, TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import note_failure, refresh_table, skipped
 from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.group import refresh_group
+from runnel.refresh.near import NearRows
 from runnel.refresh.pins import Pins
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.diamonds import Unit
@@ -45,31 +46,44 @@ class OnePass:
 
     @staticmethod
     def begin(
-        workspace: Workspace, targets: set[str] | None, beside: Iterable[StreamTable] = ()
+        workspace: Workspace,
+        targets: set[str] | None,
+        beside: Iterable[StreamTable] = (),
+        sources: Sequence[Source] = (),
     ) -> OnePass:
         """Over the targets (None: all) and all above them, at an instant later than theirs.
 
-        It is later than that of the tables `beside` too.
+        It is later than that of the tables `beside` too. All base sources are pinned here, those
+        among `sources` too: who is refreshed late in the pass reads nothing that came meanwhile.
         """
         tables = {t.name.key: t for t in workspace.catalog.tables()}
         default = workspace.settings.diamond_consistency
         units = refresh_units(tables.values(), targets, default)
         known = [tables[key] for unit in units for key in unit]
         pins = Pins(workspace, instant_after([*known, *beside]))
+        pins.check(_base_sources(known, sources))
         failed = renew_views(workspace, tables, targets, pins)
         if any(tables[table.name.key] is not table for table in known):
             units = refresh_units(tables.values(), targets, default)
+            # They may read other tables now, or others under the same names.
+            pins = Pins(workspace, pins.data_timestamp)
+            pins.check(_base_sources([tables[key] for unit in units for key in unit], sources))
+        pins.near = NearRows(workspace, pins, [key for unit in units for key in unit])
         return OnePass(workspace, tables, units, pins, failed)
 
     def run(self) -> Iterator[tuple[str, RefreshResult]]:
         """Refresh everything; the results by key, of all but those that are `again` or failed."""
         keys = {str(table.name): key for key, table in self.tables.items()}
-        for unit in self.units:
-            for result in self._refresh(unit):
-                key = keys[result.name]
-                if result.action is RefreshAction.SKIP:
-                    self._record(self.tables[key], result)
-                yield key, result
+        try:
+            for unit in self.units:
+                for result in self._refresh(unit):
+                    key = keys[result.name]
+                    if result.action is RefreshAction.SKIP:
+                        self._record(self.tables[key], result)
+                    yield key, result
+        finally:
+            if self.pins.near is not None:
+                self.pins.near.close()
 
     def _refresh(self, unit: Unit) -> Sequence[RefreshResult]:
         tables = [self.tables[key] for key in unit]
@@ -97,13 +111,19 @@ class OnePass:
         waiting = [t for t in tables if t.name.key not in self.failed]
         self.failed.update({t.name.key: error for t in waiting})
         reason = f"{upstream}, which it reads, could not be refreshed"
-        if upstream.name.startswith(RESERVED):
+        if upstream.name.startswith(OF_CYCLE):
             reason = "the rows of its cycle could not be found"
+        elif upstream.name.startswith(OF_PART):
+            reason = "a part of its query could not be refreshed"
         return [skipped(table, reason) for table in waiting]
 
     def _below_frozen(
         self, tables: Sequence[StreamTable], upstream: TableName
     ) -> list[RefreshResult]:
+        if upstream.name.startswith(OF_PART):
+            # A query is suspended with its parts.
+            self.frozen.update({table.name.key: table.name for table in tables})
+            return [skipped(table, "the table is suspended") for table in tables]
         self.frozen.update({table.name.key: upstream for table in tables})
         reason = f"{upstream}, which it is computed from, is suspended"
         return [skipped(table, reason) for table in tables]
@@ -130,6 +150,11 @@ class OnePass:
         owner = self.workspace.leases.owner
         with suppress(NotFound):
             self.workspace.catalog.record_skip(table.id, owner, result.reason, once=True)
+
+
+def _base_sources(tables: Iterable[StreamTable], sources: Iterable[Source]) -> list[Source]:
+    read = [source for table in tables for source in table.sources]
+    return [source for source in (*read, *sources) if source.kind != "stream"]
 
 
 def instant_after(tables: Iterable[StreamTable]) -> datetime:
@@ -160,7 +185,7 @@ def _refresh_alone(workspace: Workspace, table: StreamTable, pins: Pins) -> Refr
         frontier = pins.frontier(table.sources)
     except RunnelError as error:
         raise note_failure(workspace, table, error) from error
-    return refresh_table(workspace, table.id, frontier)
+    return refresh_table(workspace, table.id, frontier, near=pins.near)
 
 
 def _pin(workspace: Workspace, table: StreamTable, result: RefreshResult, pins: Pins) -> None:

@@ -111,6 +111,6 @@ def view_of(table: StreamTable) -> TableView:
         retry_at=table.retry_at.timestamp() if table.retry_at else None,
         seconds=table.work_seconds,
         waited=table.wait_seconds,
-        label=table.label if table.keeps_cycle else "",
+        label=table.label if table.is_hidden else "",
         since=table.altered_at.timestamp(),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from runnel.catalog import Source, StreamTable
@@ -31,13 +33,17 @@ def refresh_pass(
     """
     results: dict[str, RefreshResult] = {}
     failed: dict[str, RunnelError] = {}
+    in_parts: defaultdict[str, float] = defaultdict(float)
     left = targets
     for _ in range(_TRIES):
         one = OnePass.begin(workspace, left)
         for key, result in one.run():
-            if not one.tables[key].keeps_cycle and _tells_more(result, results.get(key)):
-                results[key] = result
-                notice(result)
+            table = one.tables[key]
+            if table.part_of is not None:
+                in_parts[table.part_of.key] += result.seconds
+            elif not table.is_hidden and _tells_more(result, results.get(key)):
+                results[key] = _with_parts(result, in_parts.pop(key, 0.0))
+                notice(results[key])
         failed |= one.failed
         left = one.again
         if not left:
@@ -65,14 +71,16 @@ def bring_up(
     """
     targets = {s.key for s in sources if s.kind == "stream"}
     for _ in range(_TRIES):
-        one = OnePass.begin(workspace, targets, beside=gone)
+        one = OnePass.begin(workspace, targets, beside=gone, sources=sources)
         members = [one.tables[key] for unit in one.units for key in unit]
         at_rest = next((t for t in members if t.state is TableState.SUSPENDED), None)
         oldest = oldest_that_fits(made, gone, one.pins.data_timestamp, is_any=at_rest is not None)
         if oldest is not None and targets:
             found = newest_state(workspace.catalog, sources, oldest)
             if found is not None:
-                return Pins(workspace, found.data_timestamp, dict(found.pins))
+                pins = Pins(workspace, found.data_timestamp, dict(found.pins))
+                pins.check(sources)
+                return pins
         if at_rest is not None:
             raise _nothing_fits(at_rest)
         for _ in one.run():
@@ -82,6 +90,14 @@ def bring_up(
         if not (one.overtaken or one.frozen):
             return one.pins
     raise _overtaken(one, one.overtaken | one.frozen.keys())
+
+
+def _with_parts(result: RefreshResult, seconds: float) -> RefreshResult:
+    """What it took to whoever waited for it: the history tells it of each part by itself."""
+    if not seconds:
+        return result
+    phases = {"parts": round(seconds, 4), **result.phases}
+    return replace(result, seconds=result.seconds + seconds, phases=phases)
 
 
 def _tells_more(result: RefreshResult, before: RefreshResult | None) -> bool:
@@ -102,7 +118,7 @@ def _overtaken(one: OnePass, keys: set[str]) -> Busy:
 
 def _nothing_fits(table: StreamTable) -> UserError:
     return UserError(
-        f"{table.name}, which it would be computed from, is suspended",
+        f"{table.owner}, which it would be computed from, is suspended",
         detail="what it holds does not go together with the other sources as they are",
-        hint=f"ALTER STREAM TABLE {table.name} RESUME, or define the table without filling it",
+        hint=f"ALTER STREAM TABLE {table.owner} RESUME, or define the table without filling it",
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from runnel.catalog import StreamTable
@@ -21,7 +22,7 @@ from runnel.model.refresh import TableState
 from runnel.refresh.attempt import lease_of, note_failure
 from runnel.refresh.pins import Pins
 from runnel.refresh.recovery import recover
-from runnel.refresh.reinitialize import rebuild_definition
+from runnel.refresh.reinitialize import other_columns, rebuild_definition
 from runnel.refresh.source_ddl import is_concerned, moved_source
 from runnel.refresh.views import record_views, redefined_view
 from runnel.refresh.workspace import Workspace
@@ -158,7 +159,25 @@ def _rebuilt(
         # An epoch that the catalog does not know yet has the old definition: it comes first.
         current = recover(workspace, current)
         others = partial(check_no_cycle, workspace.catalog.tables(), table.name.key)
-        return rebuild_definition(workspace, current, reason, others)
+        renewed = rebuild_definition(workspace, current, reason, others)
+        if renewed.incarnation == current.incarnation:
+            return renewed
+        return _put_off(workspace, current, renewed, reason)
+
+
+def _put_off(
+    workspace: Workspace, table: StreamTable, renewed: StreamTable, reason: str
+) -> StreamTable:
+    """Its storage must become another: its next refresh does that, from the tables it has now."""
+    if _places(renewed) != _places(table):
+        raise other_columns(table, renewed.layout)
+    noted = table.reinitialize or reason
+    workspace.catalog.update_table(table.id, reinitialize=noted)
+    return replace(table, reinitialize=noted)
+
+
+def _places(table: StreamTable) -> set[tuple[str, str | None]]:
+    return {(source.key, source.location) for source in table.sources}
 
 
 def _noted(workspace: Workspace, table: StreamTable, error: RunnelError) -> RunnelError:

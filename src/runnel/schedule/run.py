@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from runnel.catalog import StreamTable
 from runnel.errors import RunnelError, UserError
 from runnel.model.alerts import AlertKind
 from runnel.model.names import is_reserved
@@ -16,6 +17,7 @@ from runnel.model.results import RefreshResult
 from runnel.model.settings import Settings
 from runnel.model.tabular import Rows
 from runnel.refresh.lifecycle import remove_orphans
+from runnel.refresh.unfinished import remove_unfinished
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
 from runnel.schedule.clock import SteadyClock
@@ -30,6 +32,8 @@ from runnel.schedule.views import TableView, instant
 
 _log = logging.getLogger("runnel")
 _RETENTION_SECONDS = 600.0
+# Each takes milliseconds, in the thread that starts refreshes.
+_TABLES_AT_ONCE = 50
 
 
 def run_lake(
@@ -52,9 +56,10 @@ def run_lake(
     machine = Machine(
         book, workspace.alerts, limits, units=partial(lake_units, book), lasting=_lasting(workspace)
     )
+    executor = LakeExecutor(workspace)
     loop = Loop(
-        machine, LakeExecutor(workspace), clock, onlooker or Blind(), stop or threading.Event(),
-        workspace.abandon, house.keep,
+        machine, executor, clock, onlooker or Blind(), stop or threading.Event(),
+        workspace.abandon, house.keep, executor.tidy,
     )  # fmt: skip
     done: list[RefreshResult] = []
     try:
@@ -124,6 +129,7 @@ class _House:
     notice_names: Callable[[], object]
     _kept_at: float | None = field(default=None)
     _watched_at: float | None = field(default=None)
+    _unseen: list[StreamTable] = field(default_factory=list)
 
     def keep(self) -> None:
         now = self.clock()
@@ -138,6 +144,8 @@ class _House:
             self._watched_at = now
             watch_retention(self.workspace, instant(now))
             self._remove_orphans()
+            self._unseen = list(catalog.tables())
+        self._remove_unfinished()
         self.notice_names()
 
     def _remove_orphans(self) -> None:
@@ -147,3 +155,12 @@ class _House:
                 _log.info("removed the storage %s, which no table owns", incarnation)
         except (RunnelError, OSError) as error:
             _log.warning("storage that no table owns could not be removed: %s", error)
+
+    def _remove_unfinished(self) -> None:
+        """What was left inside of tables by writes that were killed; busy tables are left alone."""
+        looked_at, self._unseen = self._unseen[:_TABLES_AT_ONCE], self._unseen[_TABLES_AT_ONCE:]
+        try:
+            for table in remove_unfinished(self.workspace, looked_at):
+                _log.info("removed the files of an unfinished write to %s", table.label)
+        except (RunnelError, OSError) as error:
+            _log.warning("files of unfinished writes could not be removed: %s", error)

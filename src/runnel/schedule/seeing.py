@@ -30,7 +30,7 @@ def status(
     tables = reader.tables()
     at = now or datetime.now(UTC)
     outlook = Outlook.of(tables, settings)
-    shown = [table for table in tables if not table.keeps_cycle]
+    shown = [table for table in tables if not table.is_hidden]
     wanted = [table for table in shown if key in (None, table.name.key)]
     rows = [_status(reader, table, outlook.of_table(table.name.key, at), at) for table in wanted]
     return Rows(rows, TableStatus.COLUMNS)
@@ -39,8 +39,8 @@ def status(
 def find_table(reader: Questions, name: TableName) -> StreamTable:
     """The table with this name, or an error that says which there are."""
     table = reader.find(name.key)
-    if table is None or table.keeps_cycle:
-        known = [str(t.name) for t in reader.tables() if not t.keeps_cycle]
+    if table is None or table.is_hidden:
+        known = [str(t.name) for t in reader.tables() if not t.is_hidden]
         raise NotFound(f"stream table {name} does not exist", hint=_suggestion(str(name), known))
     return table
 
@@ -50,7 +50,7 @@ def history(reader: Questions, key: str | None = None, limit: int = 20) -> Rows[
     attempts = reader.history(key, limit)
     labels: dict[str, str] = {}
     if any(a.table_name.startswith(RESERVED) for a in attempts):
-        labels = {t.id: t.label for t in reader.tables() if t.keeps_cycle}
+        labels = {t.id: t.label for t in reader.tables() if t.is_hidden}
     entries = [_entry(a, labels.get(a.table_id, a.table_name)) for a in attempts]
     return Rows(entries, HistoryEntry.COLUMNS)
 
@@ -85,7 +85,7 @@ def stats(
     until = now or datetime.now(UTC)
     tables = reader.tables()
     aims = Outlook.of(tables, settings).plan.aims
-    shown = [t for t in tables if not t.keeps_cycle and key in (None, t.name.key)]
+    shown = [t for t in tables if not t.is_hidden and key in (None, t.name.key)]
     rows = [_stats(reader, t, window, until, aims[t.name.key].target) for t in shown]
     return Rows(rows, TableStats.COLUMNS)
 
@@ -109,7 +109,7 @@ def graph(reader: Questions) -> Graph:
     """Base tables and stream tables, and who reads whom."""
     nodes: dict[str, GraphNode] = {}
     edges: list[GraphEdge] = []
-    tables = [t for t in reader.tables() if not t.keeps_cycle]
+    tables = [t for t in reader.tables() if not t.is_hidden]
     for table in tables:
         for source in table.reads:
             if source.kind == "delta":
@@ -136,8 +136,8 @@ def _status(
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
     lag = lag_of(table, now)
-    holder = reader.find(table.cycle) if table.cycle else None
-    failing = holder if holder is not None and holder.last_error else table
+    below = [reader.find(key) for key in _hidden_below(table)]
+    failing = next((t for t in below if t is not None and t.last_error), table)
     verified = reader.last_verification(table.id)
     return TableStatus(
         name=str(table.name),
@@ -167,6 +167,12 @@ def _status(
         verified_missing=verified.missing if verified else None,
         verified_unexpected=verified.unexpected if verified else None,
     )
+
+
+def _hidden_below(table: StreamTable) -> list[str]:
+    """What holds the rows of its cycle, or parts of its query."""
+    holder = [table.cycle] if table.cycle else []
+    return holder + [source.key for source in table.sources if source.is_part]
 
 
 def _stats(

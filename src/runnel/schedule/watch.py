@@ -1,4 +1,4 @@
-"""Keeps an eye on all tables: tells who gets stale, cannot keep its target, or goes on again."""
+"""Keeps an eye on all tables: tells who gets stale, misses its target, or goes on again."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _HELD_UP = {
 _NO_OUTAGE = "does not fail any more"
 _OVER = {
     AlertKind.FRESH: FRESH,
-    AlertKind.LAG_REACHABLE: "can keep its target lag again",
+    AlertKind.LAG_REACHABLE: "keeps its target lag again",
 }
 
 
@@ -115,6 +115,9 @@ def _missed(
     tables: Mapping[str, TableView], plan: LagPlan
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     return {
-        key: (f"cannot keep its target, by about {duration(by)}: {why}", {"missed_seconds": by})
+        key: (
+            f"does not keep its target with the present plan, by about {duration(by)}: {why}",
+            {"missed_seconds": by},
+        )
         for key, (by, why) in misses(tables, plan).items()
     }

@@ -18,7 +18,6 @@ from runnel.algebra.nodes import (
     InnerJoin,
     Node,
     OuterJoin,
-    Project,
     Scan,
     SemiJoin,
     walk,
@@ -26,6 +25,13 @@ from runnel.algebra.nodes import (
 from runnel.compile.differentiate.emitter import Emitter, Reading, listed, names_of, repeated
 from runnel.compile.differentiate.join_graph import sources
 from runnel.compile.differentiate.linear import can_be_netted, netted
+from runnel.compile.differentiate.nearness import (
+    distance_of,
+    name_in,
+    near_leaf,
+    read_near,
+    tie_of,
+)
 from runnel.compile.differentiate.partition import (
     Edge,
     Partition,
@@ -35,6 +41,7 @@ from runnel.compile.differentiate.partition import (
     scan_of,
     size_of,
 )
+from runnel.compile.near import Near, Tie
 from runnel.compile.program import Keep, W, hint, step_of
 from runnel.model.columns import Column
 
@@ -72,6 +79,10 @@ class _ByKeys:
     steps: dict[Node, str] = field(default_factory=dict)
     """The new rows of each leaf."""
     _met_rows: dict[Node, str | None] = field(default_factory=dict)
+    _distances: dict[Node, int | None] = field(default_factory=dict)
+    """Of the rows that were last read of a leaf, from a change (see nearness)."""
+    _origins: list[tuple[Node, str, int | None]] = field(default_factory=list)
+    """Where the values are from: leaves, their columns, and the distance of their rows."""
 
     def change(self) -> str:
         values = self._values()
@@ -103,7 +114,7 @@ class _ByKeys:
         for leaf, column in self.partition.keys.items():
             if leaf not in self.steps:
                 scan = scan_of(leaf)
-                groups.setdefault((scan.source, _name_in(leaf, column)), []).append(leaf)
+                groups.setdefault((scan.source, name_in(leaf, column)), []).append(leaf)
         return [
             part
             for (_, name), found in groups.items()
@@ -120,7 +131,7 @@ class _ByKeys:
         calls = {name: f"x{i}" for i, name in enumerate(types)}
         columns = tuple(Column(calls[name], type_) for name, type_ in types.items())
         whole = Scan(scans[0].source, columns, tuple(types), scans[0].weight)
-        key = _name_in(alike[0], self.partition.keys[alike[0]])
+        key = name_in(alike[0], self.partition.keys[alike[0]])
         assert key is not None
         kept = self._keyed(whole, values, calls[key])
         for leaf, scan in zip(alike, scans, strict=True):
@@ -132,6 +143,7 @@ class _ByKeys:
             self.steps[leaf] = self.emitter.add(
                 "rows_of", "those of one input", rows.sql, leaf.columns, bounds=[f"step:{kept}"]
             )
+            self._distances[leaf] = self._distances[whole]
 
     def _over(self, leaf: Node, scan: Scan, reading: Reading) -> Reading:
         """A leaf over another reading of its source."""
@@ -147,10 +159,11 @@ class _ByKeys:
         parts: list[str] = []
         bounds: list[str] = []
         for leaf, column in self.partition.keys.items():
-            for step in (self.emitter.change(leaf), self._reached(leaf)):
-                if step is not None:
-                    parts.append(f"SELECT {column} AS {_KEY} FROM {step_of(step)}")
-                    bounds.append(f"step:{step}")
+            for step in self._touched(leaf):
+                parts.append(f"SELECT {column} AS {_KEY} FROM {step_of(step)}")
+                bounds.append(f"step:{step}")
+            if self._touched(leaf):
+                self._origins.append((leaf, column, self._distances.get(leaf, 0)))
         sql = f"SELECT DISTINCT {_KEY} FROM ({' UNION ALL '.join(parts)})"
         return self._add_values("values", "values of the key that a change touches", sql, bounds)
 
@@ -178,22 +191,33 @@ class _ByKeys:
         return self._met_rows[leaf]
 
     def _meeting(self, leaf: Node) -> str | None:
-        messages = [
-            (edge, step)
-            for other, edge in self.partition.ways.items()
-            if edge.one == leaf
-            for step in (self.emitter.change(other), self._reached(other))
-            if step is not None
-        ]
+        edges = [edge for edge in self.partition.ways.values() if edge.one == leaf]
+        messages = [(edge, step) for edge in edges for step in self._touched(edge.other)]
         if not messages:
             return None
+        near = self._near(leaf, [self._along(edge) for edge, _ in messages])
         met = " OR ".join(_is_met(edge, step) for edge, step in messages)
-        names = listed(names_of(leaf.columns), W)
-        rows = f"SELECT {names} FROM ({self.emitter.new(leaf).sql}) r"
+        rows = self._rows(leaf)
         return self.emitter.add(
-            "reached", "rows that meet a change", f"{rows} WHERE {met}", leaf.columns,
-            keep=Keep.RESTRICTING, meets=self._all, of_small=f"{rows} WHERE FALSE",
+            "reached", "rows that meet a change", f"{read_near(rows, near)} WHERE {met}",
+            leaf.columns, keep=Keep.RESTRICTING, meets=self._all,
+            of_small=f"{rows} WHERE FALSE", near=near,
         )  # fmt: skip
+
+    def _touched(self, leaf: Node) -> list[str]:
+        """The steps of a leaf's rows that are changed or meet a change."""
+        return [s for s in (self.emitter.change(leaf), self._reached(leaf)) if s is not None]
+
+    def _near(self, leaf: Node, ties: list[Tie | None]) -> Near | None:
+        near = near_leaf(self.emitter, leaf, ties)
+        self._distances[leaf] = distance_of(near)
+        return near
+
+    def _along(self, edge: Edge) -> Tie | None:
+        """That rows of an edge's first leaf meet those that were read of the other."""
+        pair = (edge.column, edge.sign, edge.other_column)
+        distance = self._distances.get(edge.other, 0)
+        return tie_of(self.emitter, edge.one, [pair], edge.other, distance)
 
     def _keyed(self, leaf: Node, values: str, column: str | None = None) -> str:
         """A leaf's new rows at the values."""
@@ -203,22 +227,33 @@ class _ByKeys:
             f"EXISTS (SELECT {hint('v', values)} 1 FROM {step_of(values)} v "
             f"WHERE v.{_KEY} {same} r.{column})"
         )
-        return self._restricted(leaf, met, self._all, "rows of the touched keys")
+        ties = [
+            tie_of(self.emitter, leaf, [(column, same, c)], other, distance)
+            for other, c, distance in self._origins
+        ]
+        near = self._near(leaf, ties)
+        return self._restricted(leaf, met, self._all, "rows of the touched keys", near)
 
     def _met(self, leaf: Node) -> str:
         """New rows of a leaf without the key that can meet those of the leaf it is reached from."""
         edge = self.partition.ways[leaf].turned()
         parts = (self.steps[edge.other], self.emitter.change(edge.other))
         met = " OR ".join(_is_met(edge, step) for step in parts if step is not None)
-        return self._restricted(leaf, met, sources(leaf), "rows that touched keys meet")
+        near = self._near(leaf, [self._along(edge)])
+        return self._restricted(leaf, met, sources(leaf), "rows that touched keys meet", near)
 
-    def _restricted(self, leaf: Node, met: str, meets: frozenset[str], purpose: str) -> str:
-        names = listed(names_of(leaf.columns), W)
-        rows = f"SELECT {names} FROM ({self.emitter.new(leaf).sql}) r"
+    def _restricted(
+        self, leaf: Node, met: str, meets: frozenset[str], purpose: str, near: Near | None
+    ) -> str:
+        rows = self._rows(leaf)
         return self.emitter.add(
-            "rows_of", purpose, f"{rows} WHERE {met}", leaf.columns,
-            keep=Keep.RESTRICTING, meets=meets, of_small=rows,
+            "rows_of", purpose, f"{read_near(rows, near)} WHERE {met}", leaf.columns,
+            keep=Keep.RESTRICTING, meets=meets, of_small=rows, near=near,
         )  # fmt: skip
+
+    def _rows(self, leaf: Node) -> str:
+        names = listed(names_of(leaf.columns), W)
+        return f"SELECT {names} FROM ({self.emitter.new(leaf).sql}) r"
 
     def _evaluated(self, is_old: bool) -> str:
         """The root over the leaves as they were, or as they are."""
@@ -262,18 +297,6 @@ def _as_units(leaf: Node, reading: Reading) -> Reading:
     present = f"SELECT * FROM ({netted(leaf.columns, reading.sql)}) WHERE {W} > 0"
     items = listed(names, f"CAST(1 AS BIGINT) AS {W}")
     return Reading(f"SELECT {items} FROM ({repeated(present, names)})", is_unit=True)
-
-
-def _name_in(leaf: Node, column: str) -> str | None:
-    """What the source calls a leaf's column; None when it is computed."""
-    if isinstance(leaf, Scan):
-        names = {c.name: name for c, name in zip(leaf.columns, leaf.names, strict=True)}
-        return names[column]
-    if isinstance(leaf, Project):
-        inner = next(s for c, s in leaf.items if c.name == column).bare_column
-        return _name_in(leaf.input, inner) if inner is not None else None
-    assert isinstance(leaf, Filter)
-    return _name_in(leaf.input, column)
 
 
 def _is_filtered(leaf: Node) -> bool:

@@ -12,13 +12,15 @@ no other change may count (0, w): what it is joined with did not change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runnel.algebra.nodes import Node
 from runnel.compile.differentiate.emitter import Emitter, condition, listed, names_of
 from runnel.compile.differentiate.join_graph import JoinGraph, JoinTree, sources
+from runnel.compile.differentiate.nearness import distance_of, near_leaf, read_near, tie_of
 from runnel.compile.differentiate.partition import is_leaf
+from runnel.compile.near import Near
 from runnel.compile.program import Keep, W, hint, smaller, step_of
 from runnel.model.columns import Column
 
@@ -32,14 +34,19 @@ _Message = tuple[int, str]
 
 def change_by_dual_weights(
     emitter: Emitter, graph: JoinGraph, changed: Sequence[int]
-) -> tuple[str, tuple[int, ...]] | None:
-    """The step of the join's change, and the inputs it has joined; None when terms serve better."""
+) -> tuple[str, Mapping[int, int | None]] | None:
+    """The step of the join's change, and the inputs it has joined; None when terms serve better.
+
+    The inputs come with the distance of their rows from a change (see nearness).
+    """
     if len(changed) < _FEWEST:
         return None
     tree = graph.tree(changed)
     if tree is None or not all(is_leaf(graph.node.inputs[i]) for i in tree.inputs):
         return None
-    return _DualWeights(emitter, graph, tree).joined(), tree.inputs
+    made = _DualWeights(emitter, graph, tree)
+    step = made.joined()
+    return step, {index: made.distances[index] for index in tree.inputs}
 
 
 @dataclass
@@ -47,6 +54,8 @@ class _DualWeights:
     emitter: Emitter
     graph: JoinGraph
     tree: JoinTree
+    distances: dict[int, int | None] = field(default_factory=dict)
+    """Of the rows that were last read of an input."""
     _up: dict[int, list[str]] = field(default_factory=dict)
 
     def joined(self) -> str:
@@ -77,12 +86,25 @@ class _DualWeights:
     def _both_ends(self, index: int) -> str:
         """All rows of an input with their weights before and after."""
         node = self.graph.node.inputs[index]
-        parts = self._parts(node, "TRUE")[:2]
+        near = self._near(index, [self.tree.parent(index)])
+        parts = self._parts(node, "TRUE", near)[:2]
         sql = "\nUNION ALL\n".join(_counted(node, *part) for part in parts)
-        bounds = [f"new:{source}" for source in sources(node)]
+        kind = "new" if near is None else "near"
         return self.emitter.add(
-            "ends", f"input {index + 1} before and after", sql, node.columns, bounds=bounds
-        )
+            "ends", f"input {index + 1} before and after", sql, node.columns,
+            bounds=[f"{kind}:{source}" for source in sources(node)], near=near,
+        )  # fmt: skip
+
+    def _near(self, index: int, others: Iterable[int]) -> Near | None:
+        """What is needed of an input whose rows count only if they meet those read of others."""
+        node, known = self.graph.node.inputs, self.distances
+        ties = [
+            tie_of(self.emitter, node[index], self.graph.equalities(index, i), node[i], known[i])
+            for i in others
+        ]
+        near = near_leaf(self.emitter, node[index], ties)
+        self.distances[index] = distance_of(near)
+        return near
 
     def _from_below(self, index: int) -> list[_Message]:
         children = self.tree.children[index]
@@ -99,28 +121,33 @@ class _DualWeights:
         change = self.emitter.change(node)
         messages = self._from_below(index)
         found = [change] if change is not None else []
+        self.distances[index] = 0
         if messages:
-            reading = self.emitter.new(node)
+            near = self._near(index, dict.fromkeys(child for child, _ in messages))
+            rows = read_near(self.emitter.new(node).sql, near)
             names = listed(names_of(node.columns), W)
-            met = f"SELECT {names} FROM ({reading.sql}) r WHERE {self._is_met(index, messages)}"
+            met = f"SELECT {names} FROM ({rows}) r WHERE {self._is_met(index, messages)}"
             purpose = f"rows of input {index + 1} that meet a change"
-            found.append(self._kept("reached", purpose, met, None, node, self._all))
+            found.append(self._kept("reached", purpose, met, None, node, near))
         return found
 
     def _met_root(self) -> str:
         """The root's rows that can meet a change, with their weights before and after."""
         index = self.tree.root
         node = self.graph.node.inputs[index]
-        parts = self._parts(node, self._is_met(index, self._from_below(index)))
+        messages = self._from_below(index)
+        near = self._near(index, dict.fromkeys(child for child, _ in messages))
+        parts = self._parts(node, self._is_met(index, messages), near)
         # Not as a column: Spark moves that into the parts of a union, and loses its way there.
         sql = "\nUNION ALL\n".join(_counted(node, *part) for part in parts)
-        whole = "\nUNION ALL\n".join(_counted(node, p[0], "TRUE", *p[2:]) for p in parts[:2])
+        every = self._parts(node, "TRUE", None)[:2]
+        whole = "\nUNION ALL\n".join(_counted(node, *part) for part in every)
         purpose = f"input {index + 1} before and after, where it can meet a change"
-        return self._kept("ends", purpose, sql, whole, node, self._all)
+        return self._kept("ends", purpose, sql, whole, node, near)
 
-    def _parts(self, node: Node, met: str) -> list[tuple[str, str, str, str]]:
+    def _parts(self, node: Node, met: str, near: Near | None) -> list[tuple[str, str, str, str]]:
         """Rows, which of them, and their weights before and after."""
-        parts = [(f"({self.emitter.new(node).sql})", met, W, W)]
+        parts = [(f"({read_near(self.emitter.new(node).sql, near)})", met, W, W)]
         change = self.emitter.change(node)
         if change is not None:
             none = "CAST(0 AS BIGINT)"
@@ -129,12 +156,12 @@ class _DualWeights:
         return parts
 
     def _kept(
-        self, stem: str, purpose: str, sql: str, whole: str | None, node: Node,
-        meets: frozenset[str],
-    ) -> str:  # fmt: skip
+        self, stem: str, purpose: str, sql: str, whole: str | None, node: Node, near: Near | None
+    ) -> str:
         return self.emitter.add(
-            stem, purpose, sql, node.columns, keep=Keep.RESTRICTING, meets=meets, of_small=whole
-        )
+            stem, purpose, sql, node.columns, keep=Keep.RESTRICTING, meets=self._all,
+            of_small=whole, near=near,
+        )  # fmt: skip
 
     def _is_met(self, index: int, messages: list[_Message]) -> str:
         """Whether a row of an input meets one of the messages."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runnel.algebra.nodes import Aggregate, Filter, Node, Project, TopK
 from runnel.algebra.scalar import Scalar
+from runnel.compile.near import Near
 from runnel.compile.program import Keep, Netted, Step, W, step_of
 from runnel.model.columns import Column
 
@@ -25,6 +26,7 @@ class Emitter:
 
     `changed` are the sources with a change in the window, `growing` those of them that only grew,
     `shared` the nodes that stand in the tree more than once, `sizes` how large sources are.
+    `is_shared`: a reading may be one that several programs share (see nearness).
     """
 
     kinds: Mapping[str, str]
@@ -39,6 +41,7 @@ class Emitter:
     _wholes: dict[Node, Reading] = field(default_factory=dict)
     walks: dict[tuple[Node, str], str] = field(default_factory=dict)
     prefix: str = ""
+    is_shared: bool = False
 
     def new(self, node: Node) -> Reading:
         """new(N), weighted."""
@@ -103,6 +106,7 @@ class Emitter:
         max_level: int | None = None,
         of_small: str | None = None,
         nets: Netted | None = None,
+        near: Near | None = None,
     ) -> str:
         """Append a step under a name of its own."""
         name = stem = f"{self.prefix}{stem}"
@@ -111,7 +115,7 @@ class Emitter:
             name, number = f"{stem}_{number}", number + 1
         self.steps[name] = Step(
             name, purpose, sql, tuple(columns), keep, only_if, tuple(bounds), meets,
-            again=again, max_level=max_level, of_small=of_small, nets=nets,
+            again=again, max_level=max_level, of_small=of_small, nets=nets, near=near,
         )  # fmt: skip
         return name
 
@@ -127,7 +131,7 @@ class Emitter:
         self.steps[name] = replace(self.steps[name], keep=Keep.ALWAYS)
 
     def keep_if_meeting(self, name: str, sources: frozenset[str]) -> None:
-        """Keep a step's rows if one of the sources it is joined with next is large."""
+        """Keep a step's rows if one of the readings it is joined with next is large."""
         step = self.steps[name]
         if step.keep in (Keep.NEVER, Keep.SIZED):
             self.steps[name] = replace(step, keep=Keep.SIZED, meets=step.meets | sources)

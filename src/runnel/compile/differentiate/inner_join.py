@@ -10,7 +10,7 @@ Where three inputs or more changed there are too many terms: see dual_weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runnel.algebra.nodes import (
@@ -27,6 +27,8 @@ from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.dual_weights import change_by_dual_weights
 from runnel.compile.differentiate.emitter import Emitter, Reading, condition, listed, names_of
 from runnel.compile.differentiate.join_graph import JoinGraph, sources
+from runnel.compile.differentiate.nearness import distance_of, near_leaf, read_near, tie_of
+from runnel.compile.near import Near
 from runnel.compile.program import W, hint, step_of
 from runnel.model.columns import Column
 
@@ -60,7 +62,7 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
     graph = JoinGraph(node, emitter.sizes)
     walks = [_start(changes[i], i) for i in changed]
     if (made := change_by_dual_weights(emitter, graph, changed)) is not None:
-        walks = [_Walk(made[0], made[1], tuple(changed))]
+        walks = [_Walk(made[0], tuple(made[1]), tuple(changed), made[1])]
     for inputs in (graph.core(changed), range(len(node.inputs))):
         walks = _walked(emitter, graph, walks, inputs)
     assert len(walks) == 1
@@ -71,12 +73,14 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
 class _Walk:
     """How far a walk along the join graph has come; `terms` are the inputs whose changes it is of.
 
-    `size_known`: nothing was joined to the change yet.
+    `distances` are those of the joined inputs' rows from a change (see nearness). `size_known`:
+    nothing was joined to the change yet.
     """
 
     step: str
     done: tuple[int, ...]
     terms: tuple[int, ...]
+    distances: Mapping[int, int | None]
     size_known: bool = False
 
     def goes_on_like(self, other: _Walk, changed: set[int]) -> bool:
@@ -89,7 +93,7 @@ class _Walk:
 
 def _start(change: str | None, index: int) -> _Walk:
     assert change is not None
-    return _Walk(change, (index,), (index,), size_known=True)
+    return _Walk(change, (index,), (index,), {index: 0}, size_known=True)
 
 
 def _walked(
@@ -124,7 +128,13 @@ def _sum(emitter: Emitter, node: InnerJoin, walks: list[_Walk]) -> _Walk:
     names = listed(names_of(columns), W)
     sql = "\nUNION ALL\n".join(f"SELECT {names} FROM {step_of(walk.step)}" for walk in walks)
     step = emitter.add("join", "sum of the join's terms", sql, columns)
-    return _Walk(step, done, tuple(sorted(i for walk in walks for i in walk.terms)))
+    terms = tuple(sorted(i for walk in walks for i in walk.terms))
+    return _Walk(step, done, terms, {i: _farthest(w.distances[i] for w in walks) for i in done})
+
+
+def _farthest(distances: Iterable[int | None]) -> int | None:
+    found = list(distances)
+    return max((d for d in found if d is not None), default=0) if None not in found else None
 
 
 def _joined(emitter: Emitter, graph: JoinGraph, walk: _Walk, inputs: Sequence[int]) -> _Walk:
@@ -134,10 +144,13 @@ def _joined(emitter: Emitter, graph: JoinGraph, walk: _Walk, inputs: Sequence[in
     index = graph.next_input(walk.done, inputs)
     other = node.inputs[index]
     remaining = _remaining(node, walk.done)
+    near = _near(emitter, graph, walk, index)
     if not walk.size_known:
-        emitter.keep_if_meeting(walk.step, sources(other))
+        met = sources(other) if near is None else frozenset({f"near:{near.source}"})
+        emitter.keep_if_meeting(walk.step, met)
     reading = emitter.new(other) if index < walk.terms[0] else emitter.old(other)
     source = _restricted(emitter, other, reading, walk.step, columns, remaining)
+    source = read_near(source, near)
     columns += other.columns
     usable, remaining = _usable(remaining, columns)
     sql = _pair(step_of(walk.step), f"({source})", columns, usable, hint("l", walk.step, "r"))
@@ -146,8 +159,20 @@ def _joined(emitter: Emitter, graph: JoinGraph, walk: _Walk, inputs: Sequence[in
         sql = f"SELECT * FROM ({sql}) WHERE {condition(remaining)}"
     numbered = ", ".join(str(i + 1) for i in walk.terms)
     begun = f"terms of inputs {numbered}" if len(walk.terms) > 1 else f"term of input {numbered}"
-    step = emitter.add("term", f"{begun}, joined with input {index + 1}", sql, columns)
-    return _Walk(step, done, walk.terms)
+    purpose = f"{begun}, joined with input {index + 1}"
+    step = emitter.add("term", purpose, sql, columns, near=near)
+    return _Walk(step, done, walk.terms, {**walk.distances, index: distance_of(near)})
+
+
+def _near(emitter: Emitter, graph: JoinGraph, walk: _Walk, index: int) -> Near | None:
+    """What is needed of an input: rows that meet those of the joined one nearest to a change."""
+    inputs = graph.node.inputs
+    ties = [
+        tie_of(emitter, inputs[index], graph.equalities(index, i), inputs[i], walk.distances[i])
+        for i in walk.done
+    ]
+    found = [tie for tie in ties if tie is not None]
+    return near_leaf(emitter, inputs[index], sorted(found, key=lambda tie: tie.level)[:1])
 
 
 def _remaining(node: InnerJoin, done: Sequence[int]) -> list[Scalar]:

@@ -80,6 +80,11 @@ class JoinGraph:
         pair = {one, other}
         return [c for c in self.node.conjuncts if {self._owner[n] for n in c.columns} == pair]
 
+    def equalities(self, one: int, other: int) -> list[tuple[str, str, str]]:
+        """The columns that the conditions between two inputs call equal, those of `one` first."""
+        found = [pair for c in self.tie(one, other) if (pair := equality(c)) is not None]
+        return [(a, s, b) if self._owner[a] == one else (b, s, a) for a, s, b in found]
+
     def _connects(self, conjunct: Scalar, known: frozenset[int], index: int) -> bool:
         owners = {self._owner[name] for name in conjunct.columns}
         return index in owners and len(owners) > 1 and owners <= known
@@ -132,6 +137,10 @@ class JoinTree:
             seen |= tied
             open_ += children[node]
         return JoinTree(root, children)
+
+    def parent(self, index: int) -> int:
+        """The input that another than the root is reached from."""
+        return next(i for i, children in self.children.items() if index in children)
 
     @property
     def inputs(self) -> tuple[int, ...]:

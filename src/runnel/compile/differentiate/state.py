@@ -21,7 +21,6 @@ from runnel.algebra.nodes import Aggregate, Call
 from runnel.algebra.scalar import Scalar
 from runnel.compile.aggregates import WAYS, Way
 from runnel.compile.typing import decimal_parts
-from runnel.errors import NotDifferentiable
 from runnel.model.columns import Column
 
 OVERFLOW = "a sum does not fit 38 digits"
@@ -86,7 +85,17 @@ class State:
     @property
     def is_opaque(self) -> bool:
         """Whether a function must see every row by itself, copies too."""
-        return any(c.call is not None and c.call.text is not None for c in self.columns)
+        return any(
+            c.call is not None and (c.call.text is not None or _is_too_long(c.call))
+            for c in self.values
+        )
+
+
+def _is_too_long(call: Call) -> bool:
+    """Whether a value times its number of copies may not fit 38 digits."""
+    parts = decimal_parts(call.arguments[0].type) if call.arguments else None
+    is_sum = call.function in ("sum", "avg")
+    return is_sum and parts is not None and parts[0] > _MAX_WEIGHTED_PRECISION
 
 
 def state_of(aggregate: Aggregate) -> State:
@@ -262,12 +271,6 @@ def _weighted_value(call: Call, present: str | None, weight: str) -> str:
         total = f"SUM({number} * {weight})"
         return total if call.function == "sum" else f"{total} / {count}"
     precision, scale = parts
-    if precision > _MAX_WEIGHTED_PRECISION:
-        raise NotDifferentiable(
-            f"{call.function.upper()} of {argument.type} over rows with weights",
-            detail="a row's value times its number of copies does not fit 38 digits",
-            hint="cast the argument to a shorter DECIMAL",
-        )
     total = f"SUM({chosen} * CAST({weight} AS DECIMAL(10,0)))"
     if call.function == "avg":
         total = (

@@ -82,11 +82,14 @@ def refuse_time(tree: exp.Query) -> None:
 
 
 def _nodes(tree: exp.Query) -> list[exp.Expr]:
-    return [
-        node
-        for node in tree.walk()
-        if type(node) in _NODES or (isinstance(node, exp.Anonymous) and node.name.lower() in _FORMS)
-    ]
+    return [node for node in tree.walk() if type(node) in _NODES or _asks_by_name(node)]
+
+
+def _asks_by_name(node: exp.Expr) -> bool:
+    """unix_timestamp(x) is a moment as a number; without an argument it is the present one."""
+    if not isinstance(node, exp.Anonymous) or node.name.lower() not in _FORMS:
+        return False
+    return node.name.lower() != "unix_timestamp" or not node.expressions
 
 
 def _calls(query: str) -> Iterator[TimeCall]:

@@ -98,9 +98,8 @@ def _break_ties(node: exp.Expr) -> bool:
 
 
 def _order_list(node: exp.Expr) -> bool:
-    call = _call(node)
     arguments = node.expressions
-    if _is_windowed(call) or not arguments:
+    if not arguments:
         return False
     is_distinct = isinstance(arguments[0], exp.Distinct)
     value = arguments[0].expressions[0] if is_distinct else arguments[0]
