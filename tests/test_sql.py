@@ -27,6 +27,9 @@ from runnel.sql import parse_statement
         ("show refresh history for t", statements.ShowRefreshHistory),
         ("show stream table stats for t window '7d'", statements.ShowStreamTableStats),
         ("show alerts for a.b limit 3", statements.ShowAlerts),
+        ("show stream table graph", statements.ShowStreamTableGraph),
+        ("SHOW diamond GROUPS;", statements.ShowDiamondGroups),
+        ("show cycles", statements.ShowCycles),
         ("SELECT 'CREATE STREAM TABLE t'", statements.SparkStatement),
         ("CREATE TABLE stream (a INT)", statements.SparkStatement),
     ],
@@ -63,8 +66,43 @@ def test_diamond_consistency_can_be_altered() -> None:
     assert statement.diamond_consistency == "NONE"
 
 
+def test_a_schedule_can_be_removed() -> None:
+    for text, given in {
+        "ALTER STREAM TABLE t SET SCHEDULE NONE": {"schedule": None},
+        "alter stream table t set schedule '1m'": {"schedule": "1m"},
+        "ALTER STREAM TABLE t SET COMMENT 'none'": {"comment": "none"},
+    }.items():
+        assert carry_out(_Lake(), parse_statement(text)) == {"name": "t", **given}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("SHOW STREAM TABLE GRAPH", "graph"),
+        ("SHOW DIAMOND GROUPS", "diamond_groups"),
+        ("SHOW CYCLES", "scc_status"),
+    ],
+)
+def test_what_is_shown_is_what_the_verb_gives(text: str, verb: str) -> None:
+    assert carry_out(_Lake(), parse_statement(text)) == verb  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="expected the end of the statement, found FOR"):
+        parse_statement(f"{text} FOR t")
+
+
 class _Lake:
     """Keeps what it is asked to create."""
+
+    def alter_stream_table(self, name: object, **given: Any) -> dict[str, Any]:
+        return {"name": str(name), **given}
+
+    def graph(self) -> str:
+        return "graph"
+
+    def diamond_groups(self) -> str:
+        return "diamond_groups"
+
+    def scc_status(self) -> str:
+        return "scc_status"
 
     def create_stream_table(self, name: object, query: str, **given: Any) -> dict[str, Any]:
         return {"name": str(name), "query": query, **given}

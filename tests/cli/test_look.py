@@ -11,6 +11,8 @@ from time import perf_counter
 
 import pytest
 
+from catalog.conftest import build_table
+from catalog.test_cycles import _cycle as cycle_of
 from cli.conftest import Run, add_tables
 from runnel.catalog import Owner, Writer, open_catalog
 from runnel.cli.place import named_place, reading
@@ -83,6 +85,44 @@ def test_graph(run: Run, catalog: Writer, folder: Path) -> None:
     assert run("graph", "--mermaid", "--lake", folder).out.startswith("graph LR")
     drawn = run("graph", "--json", "--lake", folder).json
     assert {"source": "sales", "target": "big"} in drawn["edges"]
+
+
+def test_the_cycles_and_how_they_ended(run: Run, catalog: Writer, folder: Path) -> None:
+    assert run("scc-status", "--lake", folder).out == "no cycles\n"
+    assert run("scc-status", "--lake", folder, "--json").json == []
+    holder, p, q = cycle_of(build_table)
+    catalog.replace_tables([], [holder, p, q])
+    attempt = catalog.start_attempt(holder.id, Owner.current())
+    catalog.finish_attempt(
+        attempt, Outcome.OK, action=RefreshAction.DIFFERENTIAL, phases={"iterations": 4.0},
+        seconds=1.5,
+    )  # fmt: skip
+    title, line = run("scc-status", "--lake", folder).out.splitlines()
+    assert title.split()[:3] == ["tables", "iterations", "converged"]
+    assert line.split()[:5] == ["p,", "q", "4", "yes", "DIFFERENTIAL"]
+    attempt = catalog.start_attempt(holder.id, Owner.current())
+    catalog.finish_attempt(attempt, Outcome.FAILED, error="it goes on and on")
+    (told,) = run("scc-status", "--lake", folder, "--json").json
+    assert (told["members"], told["iterations"], told["converged"]) == (["p", "q"], 4, False)
+    assert told["error"] == "it goes on and on"
+    assert "it goes on and on" in run("scc-status", "--lake", folder).out
+
+
+def test_the_groups_of_diamonds(run: Run, catalog: Writer, folder: Path) -> None:
+    assert run("diamond-groups", "--lake", folder).out == "no diamonds\n"
+    catalog.add_table(build_table("left"))
+    catalog.add_table(build_table("right"))
+    options = {"diamond_consistency": "atomic"}
+    catalog.add_table(build_table("joined", reads=("left", "right"), options=options))
+    title, *lines = run("diamond-groups", "--lake", folder).out.splitlines()
+    assert title.split()[:2] == ["group", "table"]
+    assert [line.split()[:4] for line in lines] == [
+        ["1", "left", "no", "atomic"], ["1", "right", "no", "atomic"],
+        ["1", "joined", "yes", "atomic"],
+    ]  # fmt: skip
+    assert all(line.endswith("orders") for line in lines)
+    rows = run("diamond-groups", "--lake", folder, "--json").json
+    assert [row["name"] for row in rows if row["is_convergence"]] == ["joined"]
 
 
 def test_history_has_receipts(run: Run, catalog: Writer, folder: Path) -> None:

@@ -90,6 +90,9 @@ def test_every_statement_is_documented() -> None:
         sql.ShowRefreshHistory: "SHOW REFRESH HISTORY",
         sql.ShowStreamTableStats: "SHOW STREAM TABLE STATS [FOR name] [WINDOW '1d']",
         sql.ShowAlerts: "SHOW ALERTS [FOR name] [LIMIT n]",
+        sql.ShowStreamTableGraph: "SHOW STREAM TABLE GRAPH",
+        sql.ShowDiamondGroups: "SHOW DIAMOND GROUPS",
+        sql.ShowCycles: "SHOW CYCLES",
     }
     statements = set(sql.Statement.__args__) - {sql.SparkStatement}
     assert statements == set(words)

@@ -41,12 +41,24 @@ def carry_out(lake: Lake, statement: statements.Statement) -> Any:
             return lake.compact(statement.name)
         case statements.ExplainStreamTable():
             return lake.explain(statement.name, query=statement.query, dialect=statement.dialect)
+        case _:
+            return _show(lake, statement)
+
+
+def _show(lake: Lake, statement: statements.Statement) -> Any:
+    match statement:
         case statements.ShowStreamTables():
             return lake.status()
         case statements.ShowStreamTableStats():
             if statement.name is None:
                 return lake.stats(window=statement.window)
             return Rows([lake.stats(statement.name, window=statement.window)], TableStats.COLUMNS)
+        case statements.ShowStreamTableGraph():
+            return lake.graph()
+        case statements.ShowDiamondGroups():
+            return lake.diamond_groups()
+        case statements.ShowCycles():
+            return lake.scc_status()
         case statements.ShowAlerts():
             return lake.alerts(statement.name, limit=statement.limit)
         case statements.ShowRefreshHistory():
@@ -80,7 +92,8 @@ def _create(lake: Lake, statement: statements.CreateStreamTable) -> TableStatus:
 
 
 def _alter(lake: Lake, statement: statements.AlterStreamTable) -> TableStatus:
-    given = {
+    given: dict[str, Any] = {"schedule": None} if statement.unschedule else {}
+    given |= {
         name: value
         for name in (
             "schedule",

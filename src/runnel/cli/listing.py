@@ -8,6 +8,7 @@ from typing import Any
 
 from runnel.cli.text import painted, say, table
 from runnel.model.alerts import Alert
+from runnel.model.diamonds import DiamondMember
 from runnel.model.refresh import TableState
 from runnel.model.results import (
     CompactResult,
@@ -150,6 +151,14 @@ def _cycle(status: CycleStatus) -> list[Any]:
     ]  # fmt: skip
 
 
+def _diamond(member: DiamondMember) -> list[Any]:
+    return [
+        member.group_id, member.name, "yes" if member.is_convergence else "no",
+        member.consistency, member.epoch, duration(member.target_seconds),
+        ", ".join(member.shared),
+    ]  # fmt: skip
+
+
 def _sample(result: VerifyResult) -> str:
     head = painted(f"{result.name}: some of the rows that differ", "bold")
     return "\n".join(["", head, *(f"  {_row(dict(row))}" for row in result.sample)])
@@ -187,5 +196,9 @@ _LISTINGS: dict[type[Record], tuple[tuple[str, ...], Callable[[Any], list[Any]]]
     CycleStatus: (
         ("tables", "iterations", "converged", "last action", "time", "last refresh (UTC)", "error"),
         _cycle,
+    ),
+    DiamondMember: (
+        ("group", "table", "meet here", "consistency", "epoch", "target", "read in common"),
+        _diamond,
     ),
 }  # fmt: skip

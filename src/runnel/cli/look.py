@@ -144,6 +144,20 @@ def graph(
         say(drawn.mermaid() if mermaid else str(drawn))
 
 
+def diamond_groups(
+    lake: LakeOption = None, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """List tables that meet again further down, and which of them advance together."""
+    from runnel.cli.listing import emit
+    from runnel.model.settings import Settings
+    from runnel.schedule import diamonds
+
+    place = find_place(lake, catalog)
+    with reading(place) as reader:
+        rows = diamonds.diamond_groups(reader, Settings.load(place.folder))
+    emit(rows, as_json, "no diamonds")
+
+
 def scc_status(
     lake: LakeOption = None, catalog: CatalogOption = None, as_json: JsonOption = False
 ) -> None:

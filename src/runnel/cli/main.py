@@ -83,7 +83,8 @@ for _command, _panel in (
     (running.run, _WORK), (work.refresh, _WORK),
     (work.verify, _WORK), (work.compact, _WORK), (work.explain, _WORK),
     (look.status, _LOOK), (look.history, _LOOK), (look.stats, _LOOK), (look.alerts, _LOOK),
-    (look.graph, _LOOK), (look.scc_status, _LOOK), (doctor.doctor, _LOOK),
+    (look.graph, _LOOK), (look.diamond_groups, _LOOK), (look.scc_status, _LOOK),
+    (doctor.doctor, _LOOK),
 ):  # fmt: skip
     app.command(rich_help_panel=_panel)(_command)
 

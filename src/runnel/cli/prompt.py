@@ -29,6 +29,7 @@ _HELP = r"""A statement ends with ; and may take several lines. Any Spark SQL, a
   VERIFY STREAM TABLE name         COMPACT STREAM TABLE name
   EXPLAIN STREAM TABLE name        EXPLAIN STREAM TABLE AS query
   SHOW STREAM TABLES               SHOW REFRESH HISTORY [FOR name]
+  SHOW STREAM TABLE GRAPH          SHOW DIAMOND GROUPS          SHOW CYCLES
 Ctrl-C cancels a line or a running statement; Ctrl-D, exit or \q leave."""
 _WORDS = (
     "ALTER AND AS ASC BETWEEN BY CASE COMPACT COUNT CREATE CROSS DELETE DESC DESCRIBE DISTINCT DROP"
