@@ -60,7 +60,13 @@ class Rig:
         return pins
 
     def carry_out(
-        self, workspace: Workspace, table: StreamTable, frontier: Frontier, check: Any, group: str
+        self,
+        workspace: Workspace,
+        table: StreamTable,
+        frontier: Frontier,
+        check: Any,
+        group: str,
+        near: Any = None,
     ) -> tuple[RefreshPlan, Outcome]:
         """Append the base's version as a row; a table over others appends what it read of them."""
         self.before.get(str(table.name), lambda: None)()

@@ -52,7 +52,7 @@ class MadeUp(FakeLake):
 
     def carry_out(
         self, workspace: Workspace, table: StreamTable, frontier: Frontier, check: Any,
-        group: str | None = None,
+        group: str | None = None, near: Any = None,
     ) -> tuple[RefreshPlan, Outcome]:  # fmt: skip
         self.before.pop(str(table.name), lambda: None)()
         check()

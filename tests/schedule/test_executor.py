@@ -49,7 +49,7 @@ def start(lake: FakeLake, *names: str) -> Start:
 
 def refreshing(monkeypatch: pytest.MonkeyPatch, outcome: RefreshResult | Exception) -> None:
     def refresh(*arguments: Any, **options: Any) -> RefreshResult:
-        assert options == {"wait": 0.0}, "a worker must not wait for another process"
+        assert options["wait"] == 0.0, "a worker must not wait for another process"
         if isinstance(outcome, Exception):
             raise outcome
         return outcome

@@ -19,7 +19,8 @@ from runnel.lake.reading import columns_of, is_plain
 from runnel.model.columns import Column
 from runnel.model.names import quote
 
-# Of each of so many files the first rows tell how common some values are.
+# Of so many files, the largest, the first rows tell how common some values are: what changed last
+# is often in small files of its own.
 _SAMPLED_FILES = 4
 _SAMPLED_ROWS = 25_000
 
@@ -111,10 +112,11 @@ def share_of(log: DeltaLog, version: int, names: Sequence[str], values: Values) 
     snapshot = log.snapshot(version)
     if not is_plain(snapshot):
         return None
-    files = [file.path for file in snapshot.files if file.rows is None or file.rows > 0]
-    chosen = files[:: max(1, len(files) // _SAMPLED_FILES)][:_SAMPLED_FILES]
+    files = sorted(snapshot.files, key=lambda file: file.size, reverse=True)[:_SAMPLED_FILES]
+    # Not much smaller ones: each counts alike.
+    paths = [file.path for file in files if file.size * 2 >= files[0].size]
     try:
-        sample = pa.concat_tables([_first_rows(path, names) for path in chosen])
+        sample = pa.concat_tables([_first_rows(path, names) for path in paths])
         types = [sample.schema.field(i).type for i in range(len(names))]
         wanted = pa.schema([(f"t{i}", type_) for i, type_ in enumerate(types)])
         met = sample.join(

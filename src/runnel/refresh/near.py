@@ -43,6 +43,8 @@ _MOST_VALUES = 200_000
 # What a process left behind that was killed.
 _FORGOTTEN_SECONDS = 86_400.0
 
+_Equal = tuple[tuple[str, ...], tuple[str, ...]]
+"""Columns, and the signs of their equality."""
 _Node = tuple[str, int]
 """A source, and the level up to which its ties are followed."""
 
@@ -139,18 +141,12 @@ class _Group:
 
     def _build(self, bound: Binding, source: str, level: int) -> KeptRows | None:
         """One scan for all ties together."""
+        met = self._followed(bound, source, level)
+        if not met:
+            return None
         window = self.sharing.windows[source]
         log = self.workspace.log(window.source.location or "")
         total = total_rows(self.workspace, window.source, window.new)
-        met: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Values]] = {}
-        for tie in self.sharing.ties(source):
-            if tie.level > level or (source, tie) in self.dropped:
-                continue
-            found = self._values(bound, source, tie, level)
-            if found is None or (total > _SMALL and self._is_common(source, tie, found)):
-                self.dropped.add((source, tie))
-                continue
-            met.setdefault((tie.columns, tie.signs), []).append(found)
         frame = pinned_table(bound, window.source, window.new)
         items = as_strings(self.sharing.names(source, level), log.snapshot(window.new.version))
         rows = bound.view(f"all:{source}:{level}", frame.selectExpr(*items))
@@ -164,6 +160,19 @@ class _Group:
         most = few(row_bytes(self.workspace, window.source))
         kept = keep_rows(bound.spark.sql(sql), _scratch(self.folder), most)
         return kept if total <= _SMALL or kept.count <= total * _MOST else None
+
+    def _followed(self, bound: Binding, source: str, level: int) -> dict[_Equal, list[Values]]:
+        """The values by columns that must have one of them; ties that find too much are dropped."""
+        met: dict[_Equal, list[Values]] = {}
+        for tie in self.sharing.ties(source):
+            if tie.level > level or (source, tie) in self.dropped:
+                continue
+            found = self._values(bound, source, tie, level)
+            if found is None or self._is_common(source, tie, found):
+                self.dropped.add((source, tie))
+            else:
+                met.setdefault((tie.columns, tie.signs), []).append(found)
+        return met
 
     def _values(self, bound: Binding, source: str, tie: Tie, level: int) -> Values | None:
         """The values of a tie's changed rows, and of those that are near; None: too many."""
@@ -194,6 +203,8 @@ class _Group:
 
     def _is_common(self, source: str, tie: Tie, values: Values) -> bool:
         window = self.sharing.windows[source]
+        if total_rows(self.workspace, window.source, window.new) <= _SMALL:
+            return False
         log = self.workspace.log(window.source.location or "")
         share = share_of(log, window.new.version, tie.columns, values)
         return share is not None and share > _MOST_OF_A_TIE

@@ -26,9 +26,15 @@ class Sharing:
     """Tables with the same settings that read their common sources over the same windows."""
 
     settings: Mapping[str, str]
-    windows: dict[str, Window]
+    windows: dict[str, Window] = field(default_factory=dict)
     nears: dict[str, tuple[Near, ...]] = field(default_factory=dict)
     """What the steps of each table's program need, by the table's id."""
+    _ties: dict[str, list[Tie]] = field(default_factory=dict)
+
+    def add(self, plan: RefreshPlan, program: Program) -> None:
+        self.windows |= windows_of(plan)
+        self.nears[plan.table.id] = near_of_program(program)
+        self._ties.clear()
 
     def agrees(self, settings: Mapping[str, str], windows: Mapping[str, Window]) -> bool:
         """Whether a table's readings mean the same rows as those of the others."""
@@ -39,8 +45,10 @@ class Sharing:
 
     def ties(self, source: str) -> list[Tie]:
         """All ties of a source, those of low levels first."""
-        found = {t: None for _, near in self._all() if near.source == source for t in near.ties}
-        return sorted(found, key=lambda tie: tie.level)
+        if source not in self._ties:
+            found = {t: None for _, near in self._all() if near.source == source for t in near.ties}
+            self._ties[source] = sorted(found, key=lambda tie: tie.level)
+        return self._ties[source]
 
     def top(self, source: str) -> int:
         return max((tie.level for tie in self.ties(source)), default=0)
@@ -134,10 +142,9 @@ def _join(found: list[Sharing], plan: RefreshPlan, program: Program) -> None:
     settings, windows = plan.table.settings, windows_of(plan)
     group = next((s for s in found if s.agrees(settings, windows)), None)
     if group is None:
-        group = Sharing(settings, {})
+        group = Sharing(settings)
         found.append(group)
-    group.windows |= windows
-    group.nears[plan.table.id] = near_of_program(program)
+    group.add(plan, program)
 
 
 def _place(window: Window) -> Sequence[object]:
