@@ -28,7 +28,9 @@ def _cut(query: str) -> tuple[list[str], str]:
 
 
 def test_a_subquery_of_from() -> None:
-    query = "SELECT u.y, s.n FROM u JOIN (SELECT k, SUM(x) AS n FROM t GROUP BY k) AS s ON u.k = s.k"
+    query = (
+        "SELECT u.y, s.n FROM u JOIN (SELECT k, SUM(x) AS n FROM t GROUP BY k) AS s ON u.k = s.k"
+    )
     groupings, text = _cut(query)
     assert groupings == ["SELECT k, SUM(x) AS n FROM t GROUP BY k"]
     assert text == (
@@ -44,7 +46,9 @@ def test_tpch(name: str) -> None:
     known = {s.key: {c.name.lower(): c.type for c in s.columns} for s in schemas}
     groupings = inner_groupings(query, known)
     assert len(groupings) == 1
-    part = compile_query(groupings[0], [_schema(n.name) for n in source_names(groupings[0])], _Typer())
+    part = compile_query(
+        groupings[0], [_schema(n.name) for n in source_names(groupings[0])], _Typer()
+    )
     assert part.root.state is not None
     text = read_from_tables(query, known, {groupings[0]: _TABLE})
     read = SourceSchema(_TABLE.key, "trace", part.layout.columns)
@@ -95,9 +99,7 @@ def test_a_value_by_its_place() -> None:
 
 
 def test_a_correlated_aggregate_is_looked_up() -> None:
-    query = (
-        "SELECT * FROM u WHERE y < (SELECT 2 * SUM(t.x) + COUNT(*) FROM t WHERE t.k = u.k AND t.n > 0)"
-    )
+    query = "SELECT * FROM u WHERE y < (SELECT 2 * SUM(t.x) + COUNT(*) FROM t WHERE t.k = u.k AND t.n > 0)"
     groupings, text = _cut(query)
     assert groupings == [
         "SELECT t.k AS __k0, SUM(t.x) AS __a0, COUNT(*) AS __a1 FROM t WHERE t.n > 0 GROUP BY t.k"
