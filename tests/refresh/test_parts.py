@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 import runnel
 from refresh.helpers import Source, check
@@ -63,6 +64,7 @@ def test_contents(lake: Lake, lines: Source, items: Source) -> None:
         lake.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
     assert {part.label for part in parts_in(lake)} == {f"part 1 of {name}" for name in _QUERIES}
     lines.append((5, 11, 7, "1.00"), (5, 10, 1, "1.00"), (6, None, 1, "0.50"))
+    DeltaTable(lines.path).update({"n": "n + 1", "price": "price * 2"}, predicate="item = 10")
     _check_all(lake)
     assert set(actions_of_parts(lake)) == {"DIFFERENTIAL"}
     lines.delete("ord = 1")

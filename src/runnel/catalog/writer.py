@@ -118,7 +118,8 @@ class Writer(Recorder):
                 if self.definitions is not None:
                     self.definitions.remove(removed)
         except IntegrityError as error:
-            raise _name_taken(tables[0].name) from error
+            seen = next((t for t in tables if not t.is_hidden), tables[0])
+            raise _name_taken(seen.name) from error
         for table in tables:
             self._copy(table.id)
 

@@ -16,6 +16,7 @@ from runnel.catalog import PART_OF, READS, WHOLE, Source, StreamTable
 from runnel.compile.cut_places import Known
 from runnel.compile.cutting import inner_groupings, read_from_tables
 from runnel.compile.pipeline import CompiledQuery
+from runnel.compile.sources import source_names
 from runnel.errors import UserError
 from runnel.lake.frames import SparkSession
 from runnel.model.names import OF_PART, TableName
@@ -52,9 +53,9 @@ def family_of(
     text, known = compiled.text or table.text, _known(workspace, definition.sources)
     parts: dict[str, StreamTable] = {}
     for grouping in inner_groupings(text, known):
-        part = _part(workspace, spark, table, grouping, len(parts) + 1)
-        if part is not None:
-            parts[grouping] = part
+        if _is_large(workspace, definition, grouping):
+            part = _part(workspace, spark, table, grouping, len(parts) + 1)
+            parts |= {grouping: part} if part is not None else {}
     if not parts:
         return whole
     names = {grouping: part.name for grouping, part in parts.items()}
@@ -90,7 +91,7 @@ def _may_be_cut(
 def _part(
     workspace: Workspace, spark: SparkSession, owner: StreamTable, query: str, number: int
 ) -> StreamTable | None:
-    """A table for a grouping; None when it does not stand by itself, or is cheap or dear there."""
+    """A table for a grouping; None when it does not stand by itself, or is no easier to keep."""
     try:
         definition = define(workspace, spark, query)
     except UserError:
@@ -98,8 +99,6 @@ def _part(
     compiled = definition.compiled
     # Only at the root of its query a grouping has a state.
     if compiled is None or compiled.root.state is None or definition.resolution is not None:
-        return None
-    if _rows(workspace, definition.sources) < workspace.settings.inner_trace_rows:
         return None
     of = {"name": [owner.name.schema, owner.name.name], "number": number}
     name = TableName("default", OF_PART + uuid.uuid4().hex[:8])
@@ -112,14 +111,24 @@ def _known(workspace: Workspace, sources: Iterable[Source]) -> Known:
     return {s.key: {c.name.lower(): c.type for c in s.columns} for s in schemas}
 
 
-def _rows(workspace: Workspace, sources: Iterable[Source]) -> int:
-    return sum(total_rows(workspace, s, pin_source(workspace, s)) for s in sources)
+def _is_large(workspace: Workspace, definition: Definition, grouping: str) -> bool:
+    """Whether what a grouping reads has so many rows that a trace of its own pays."""
+    keys = {name.key for name in source_names(grouping)}
+    rows = sum(_rows(workspace, source) for source in definition.sources if source.key in keys)
+    return rows >= workspace.settings.inner_trace_rows
+
+
+def _rows(workspace: Workspace, source: Source) -> int:
+    pin = pin_source(workspace, source)
+    is_empty = pin.kind == "trace" and pin.version == 0
+    return 0 if is_empty else total_rows(workspace, source, pin)
 
 
 def _is_the_same(reading: Definition, definition: Definition) -> bool:
     """Whether the query over its parts has the columns it had, and something left to do."""
-    is_kept = reading.compiled is not None and reading.columns == definition.columns
-    return is_kept and reading.compiled is not None and not _is_row_by_row(reading.compiled.tree)
+    if reading.compiled is None or reading.columns != definition.columns:
+        return False
+    return not _is_row_by_row(reading.compiled.tree)
 
 
 def _is_row_by_row(tree: Node) -> bool:

@@ -128,10 +128,12 @@ def set_mode(workspace: Workspace, table: StreamTable, mode: RefreshMode) -> Non
     """What is computed as one has one mode: the members of a cycle, a query and its parts."""
     if table.cycle is not None:
         check_cycle_mode(mode)
-    for member in members_with(workspace.catalog.tables(), table):
-        own = hidden_mode(mode) if member.is_hidden else mode
-        check_query(own, member)
-        workspace.catalog.update_table(member.id, mode=own)
+    members = members_with(workspace.catalog.tables(), table)
+    modes = {m.id: hidden_mode(mode) if m.is_hidden else mode for m in members}
+    for member in members:
+        check_query(modes[member.id], member)
+    for member in members:
+        workspace.catalog.update_table(member.id, mode=modes[member.id])
 
 
 def resumed(table: StreamTable) -> TableFields:

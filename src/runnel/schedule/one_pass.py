@@ -121,9 +121,8 @@ class OnePass:
         self, tables: Sequence[StreamTable], upstream: TableName
     ) -> list[RefreshResult]:
         if upstream.name.startswith(OF_PART):
-            # A query is suspended with its parts.
             self.frozen.update({table.name.key: table.name for table in tables})
-            return [skipped(table, "the table is suspended") for table in tables]
+            return [skipped(table, _at_rest(table)) for table in tables]
         self.frozen.update({table.name.key: upstream for table in tables})
         reason = f"{upstream}, which it is computed from, is suspended"
         return [skipped(table, reason) for table in tables]
@@ -155,6 +154,12 @@ class OnePass:
 def _base_sources(tables: Iterable[StreamTable], sources: Iterable[Source]) -> list[Source]:
     read = [source for table in tables for source in table.sources]
     return [source for source in (*read, *sources) if source.kind != "stream"]
+
+
+def _at_rest(table: StreamTable) -> str:
+    """Why a table stays where it is with its part: both were suspended, or the part by itself."""
+    is_suspended = table.state is TableState.SUSPENDED
+    return "the table is suspended" if is_suspended else "a part of its query is suspended"
 
 
 def instant_after(tables: Iterable[StreamTable]) -> datetime:
