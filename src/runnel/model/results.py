@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +16,9 @@ _WAYS = ("differential", "full")
 
 ITERATIONS = "iterations"
 """Among the phases of a cycle's refresh: how many rounds it took."""
+
+# The line above each step of a printed program.
+_STEP = re.compile(r"^-- (\w+: .*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -219,6 +223,10 @@ class Explanation(Record):
     translation: str = ""
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, full: bool = False) -> str:
+        """For a terminal: the steps of the program by name and purpose, or with all their SQL."""
         way = "differentially" if self.differentiable else "by full recomputation"
         head = [f"{self.name or 'query'} ({self.mode}): maintained {way}", self.reason]
         head += [f"at: {self.place}"] if self.place else []
@@ -230,7 +238,7 @@ class Explanation(Record):
             ("through the views", "\n".join(self.views)),
             ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
-            ("change program", self.program),
+            ("change program", self.program if full else "\n".join(_STEP.findall(self.program))),
             ("readout", self.readout),
         )
         return "\n\n".join(
