@@ -10,10 +10,13 @@ import pytest
 
 from kit.reads import reads_of
 from runnel.compile.build import SourceSchema
+from runnel.compile.explaining import costly, explained_tree
 from runnel.compile.pipeline import compile_query
 from runnel.compile.program import Program
 from runnel.compile.sources import source_names
 from runnel.model.columns import Column
+from runnel.model.refresh import RefreshMode
+from runnel.model.results import Explanation
 
 _FILES = sorted((Path(__file__).parents[2] / "bench" / "tpch").glob("q*.sql"))
 _TYPES = {"orderdate": "date", "shipdate": "date", "commitdate": "date", "receiptdate": "date"}
@@ -64,6 +67,21 @@ def test_query(path: Path) -> None:
     assert process_time() - start < 0.3
     program = compiled.program(frozenset(compiled.kinds))
     assert {f"change:{s.key}" for s in schemas} <= {t for step in program.steps for t in step.reads}
+
+
+def test_what_explain_prints_of_a_large_query_is_short() -> None:
+    """Names and purposes of the steps; their SQL only when asked for."""
+    query = next(path for path in _FILES if path.stem == "q21").read_text()
+    compiled = compile_query(query, [_schema(n.name) for n in source_names(query)], _Typer())
+    program = compiled.program(frozenset(compiled.kinds))
+    told = Explanation(
+        "q21", RefreshMode.AUTO, True, "every operator has a law", program=str(program),
+        costly=costly(compiled.tree, compiled.root), tree=explained_tree(compiled.tree, compiled.root),
+    )  # fmt: skip
+    assert len(str(told).splitlines()) < 100
+    assert all(f"  {step.name}: {step.purpose}" in str(told) for step in program.steps)
+    assert program.output.sql.splitlines()[0] not in str(told)
+    assert program.output.sql.splitlines()[0] in told.text(full=True)
 
 
 # How often sources are read anew when everything changed: fewer is better, more is a step back.

@@ -99,3 +99,17 @@ def test_ties_in_a_query_that_only_full_can_keep(lake: Lake, tmp_path: Path) -> 
     everything = lake.spark.sql("SELECT id, cust, amount FROM orders").collect()
     ranked = sorted(everything, key=lambda row: (row[1], row[0]))[:4]
     assert found == sorted((row[0], row[1], place) for place, row in enumerate(ranked, 1))
+
+
+def test_what_a_query_would_cost_is_told_before_and_when_it_becomes_a_table(
+    lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    orders(lake, tmp_path)
+    query = "SELECT id, SUM(amount) OVER () AS s FROM orders"
+    told = lake.explain(query=query)
+    assert "differential 0.4 s, full 0.4 s predicted" in told.now
+    assert "predicted" in str(told)
+    assert "without PARTITION BY" in str(told)
+    with caplog.at_level("WARNING", logger="runnel"):
+        lake.create_stream_table("shares", query)
+    assert any("without PARTITION BY" in record.message for record in caplog.records)

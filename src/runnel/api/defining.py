@@ -23,6 +23,7 @@ from runnel.model.schedule import Schedule
 from runnel.model.tabular import Rows
 from runnel.refresh.definition import Definition, define, plain_layout
 from runnel.refresh.dialects import worded
+from runnel.refresh.explain import warn_of_cost
 from runnel.refresh.functions import adopt_function
 from runnel.refresh.lifecycle import drop_tables
 from runnel.refresh.modes import check_mode, check_query
@@ -232,6 +233,8 @@ class Defining(OpenLake):
         if mode.is_strict and definition.refusal is not None:
             raise definition.refusal
         check_no_cycle(self._workspace.catalog.tables(), name.key, definition.sources)
+        if mode is not RefreshMode.FULL:
+            warn_of_cost(name, definition)
         return definition
 
     def _schedule(self, text: str | None) -> Schedule | None:

@@ -117,6 +117,9 @@ def explain(
     dialect: Annotated[
         str, typer.Option("--dialect", help="What the query is written in: spark, postgres.")
     ] = "spark",
+    full: Annotated[
+        bool, typer.Option("--full", help="With the SQL of every step of the change program.")
+    ] = False,
     lake: LakeOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -133,4 +136,4 @@ def explain(
     if as_json:
         emit_json(told.to_dict())
     else:
-        say(str(told))
+        say(told.text(full=full))

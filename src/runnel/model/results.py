@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +21,9 @@ TIDYING = "tidying"
 
 SHARED = "shared"
 """Among the phases: the part of `change` spent on what several tables of the pass read."""
+
+# The line above each step of a printed program.
+_STEP = re.compile(r"^-- (\w+: .*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -231,6 +235,10 @@ class Explanation(Record):
     parts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, full: bool = False) -> str:
+        """For a terminal: the steps of the program by name and purpose, or with all their SQL."""
         way = "differentially" if self.differentiable else "by full recomputation"
         head = [f"{self.name or 'query'} ({self.mode}): maintained {way}", self.reason]
         head += [f"at: {self.place}"] if self.place else []
@@ -243,7 +251,7 @@ class Explanation(Record):
             ("parts kept in traces of their own", "\n".join(self.parts)),
             ("costly", "\n".join(self.costly)),
             ("operator tree", self.tree),
-            ("change program", self.program),
+            ("change program", self.program if full else "\n".join(_STEP.findall(self.program))),
             ("readout", self.readout),
         )
         return "\n\n".join(

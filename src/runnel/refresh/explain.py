@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,13 +13,19 @@ from runnel.model.columns import Layout
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshAction, RefreshMode
 from runnel.model.results import Explanation
+from runnel.refresh.cost import model_differential, model_full
 from runnel.refresh.definition import Definition, compiled_query, define
 from runnel.refresh.hidden import hidden_table
 from runnel.refresh.parts import family_of, parts_of
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import plan_refresh
 from runnel.refresh.views import redefined_view
+from runnel.refresh.windows import total_rows
 from runnel.refresh.workspace import Workspace
+
+_log = logging.getLogger("runnel")
+# A refresh is thought of that finds one row in so many changed.
+_PART = 1000
 
 
 def explain_table(workspace: Workspace, table: StreamTable) -> Explanation:
@@ -52,7 +59,31 @@ def explain_query(
         name = TableName("default", "query")
         draft = replace(hidden_table(name, settings, mode, {}), mode=mode)
         family = family_of(workspace, spark, definition.put_into(draft), definition)
-    return _explain(family.definition, None, mode, family.parts)
+    told = _explain(family.definition, None, mode, family.parts)
+    return replace(told, now=_later(workspace, definition))
+
+
+def _later(workspace: Workspace, definition: Definition) -> str:
+    """What refreshes would cost by the model, from how large the sources are now."""
+    try:
+        pins = Pins(workspace).frontier(definition.sources).pins
+        total = sum(total_rows(workspace, s, pins[s.key]) for s in definition.sources)
+    except RunnelError as error:
+        return f"a refresh would fail: {error.primary}"
+    full = f"full {model_full(total):.1f} s"
+    if definition.compiled is None:
+        return f"{total:,} rows are read by each refresh: {full} predicted"
+    changed = max(1, total // _PART)
+    differential = f"differential {model_differential(changed, total):.1f} s"
+    return f"{total:,} rows; when {changed:,} of them change: {differential}, {full} predicted"
+
+
+def warn_of_cost(name: TableName, definition: Definition) -> None:
+    """Say in the log which windows of a new table have no PARTITION BY."""
+    compiled = definition.compiled
+    for why in costly(compiled.tree, compiled.root) if compiled is not None else ():
+        if "without PARTITION BY" in why:
+            _log.warning("%s: %s", name, why)
 
 
 def _now(workspace: Workspace, table: StreamTable) -> str:
