@@ -15,6 +15,11 @@ CYCLE = (
     "SELECT id, cust FROM orders UNION "
     "SELECT f.id, o.cust FROM fresh f JOIN orders o ON f.cust = o.id"
 )
+RING = {
+    "chain": "SELECT id, cust FROM orders UNION "
+    "SELECT l.id, o.cust FROM links l JOIN orders o ON l.cust = o.id",
+    "links": "SELECT DISTINCT id, cust FROM chain",
+}
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
 
@@ -37,6 +42,8 @@ def main(path: str, operation: str) -> None:
                 lake.drop_stream_table("doomed")
             case "compact":
                 lake.compact("doomed")
+            case "cycle":
+                lake.refresh("chain")
             case "group":
                 lake.refresh("both")
             case "group_given_up":
