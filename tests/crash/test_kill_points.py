@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from crash.victim import OTHER, PARTED, QUERY
+from crash.victim import OTHER, PARTED, QUERY, RING
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
@@ -127,14 +127,61 @@ def test_killed(operation: str, point: str, server: ConnectServer, template: Pat
         _append(folder, [(7, 1, "3.00")])
     if operation == "reinitialize":
         _make_orders(folder, without="id")
+    _kill(server, folder, operation, point)
+    with server.lake(folder) as lake:
+        _check(lake, folder, operation, point)
+
+
+def _kill(server: ConnectServer, folder: Path, operation: str, point: str) -> None:
     ended = subprocess.run(
         [sys.executable, str(_VICTIM), str(folder), operation],
         env={**os.environ, "RUNNEL_FAILPOINT": point, "RUNNEL_MASTER": server.url},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert ended.returncode == -signal.SIGKILL, f"it did not die at {point}: {ended.stderr[-2000:]}"
-    with server.lake(folder) as lake:
-        _check(lake, folder, operation, point)
+
+
+@pytest.fixture(scope="module")
+def ring(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a cycle of two tables and a change that is not refreshed yet; and a copy."""
+    folder = tmp_path_factory.mktemp("ring") / "lake"
+    with server.lake(folder, allow_circular=True) as lake:
+        _make_orders(folder)
+        lake.create_stream_tables(RING, refresh_mode="DIFFERENTIAL")
+        _append(folder, [(4, 2, "1.00")])
+        lake.refresh()
+        _append(folder, [(5, 4, "2.50")])
+    shutil.copytree(folder, folder.with_name("pristine"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "point", ["refresh.before_record", "group.appended", "group.before_switch"]
+)
+def test_killed_between_the_rows_of_a_cycle_and_what_its_tables_show(
+    point: str, server: ConnectServer, ring: Path
+) -> None:
+    """The table behind the cycle has its new rows; the members are still seen as they were."""
+    shutil.rmtree(ring)
+    shutil.copytree(ring.with_name("pristine"), ring)
+    _kill(server, ring, "cycle", point)
+    with server.lake(ring, allow_circular=True) as lake:
+        before = _seen_in_ring(lake)
+        assert {row[0] for row in before} == {1, 2, 3, 4}
+        assert {result.name: result.action for result in lake.refresh()} == dict.fromkeys(
+            RING, "DIFFERENTIAL"
+        )
+        assert _seen_in_ring(lake) - before == {(5, 4), (5, 2), (5, 1)}
+
+
+def _seen_in_ring(lake: Lake) -> set[tuple[int, int]]:
+    """The rows of both tables, which are the same at every instant."""
+    assert len({lake.status(name).data_timestamp for name in RING}) == 1
+    chain, links = ({tuple(row) for row in lake.table(name).collect()} for name in RING)
+    assert chain == links
+    for name in RING:
+        assert lake.verify(name).ok
+    return chain
 
 
 def _check(lake: Lake, folder: Path, operation: str, point: str) -> None:

@@ -19,6 +19,11 @@ PARTED = (
     "SELECT o.id, s.total FROM orders o JOIN "
     "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) AS s ON o.cust = s.cust"
 )
+RING = {
+    "chain": "SELECT id, cust FROM orders UNION "
+    "SELECT l.id, o.cust FROM links l JOIN orders o ON l.cust = o.id",
+    "links": "SELECT DISTINCT id, cust FROM chain",
+}
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
 
@@ -43,6 +48,8 @@ def main(path: str, operation: str) -> None:
                 lake.compact("doomed")
             case "parts":
                 lake.refresh("parted")
+            case "cycle":
+                lake.refresh("chain")
             case "group":
                 lake.refresh("both")
             case "group_given_up":

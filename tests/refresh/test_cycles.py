@@ -20,6 +20,8 @@ from runnel.errors import (
     RunnelError,
     UserError,
 )
+from runnel.refresh import plan
+from runnel.refresh.cost import Prediction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +71,28 @@ def test_two_tables_that_read_each_other(lake: Lake, tmp_path: Path) -> None:
     assert status.converged
     assert status.iterations
     assert status.action == "DIFFERENTIAL"
+
+
+@pytest.mark.parametrize(
+    ("differential", "full", "action"), [(1.0, 9.0, "DIFFERENTIAL"), (9.0, 1.0, "FULL")]
+)
+def test_after_a_delete_the_cheaper_way_is_taken(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differential: float, full: float,
+    action: str,
+) -> None:  # fmt: skip
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 3), (3, 1), (7, 8)])
+    lake.create_stream_tables(_REACH, refresh_mode="AUTO")
+    planted = Prediction(differential, full, is_measured=True)
+    monkeypatch.setattr(plan, "predict", lambda *_, **__: planted)
+    edge.delete("a = 3")
+    lake.refresh()
+    newest = next(entry for entry in lake.history() if entry.name.startswith("cycle of"))
+    assert newest.action == action
+    assert f"differential {differential:.1f} s, full {full:.1f} s predicted" in newest.reason
+    assert lake.scc_status()[0].action == action
+    assert _rows(lake, "reach_b") == [(1, 2), (2, 3), (7, 8)]
+    for name in _REACH:
+        assert lake.verify(name).ok
 
 
 def test_rows_that_only_support_each_other_go(lake: Lake, tmp_path: Path) -> None:

@@ -20,9 +20,22 @@ _SLACK = 60.0
 def check_lag(run: Simulation) -> int:
     """How many tables had a target that can be kept: period, waiting and work fit into it."""
     lake = _Lake(run.world)
+    return _check_held(run, lake, lake.lag_of)
+
+
+def check_lag_with_few_workers(run: Simulation) -> int:
+    """The same where refreshes wait for a turn, but keep the workers busy less than half the time."""
+    lake, workers = _Lake(run.world), run.shape.workers
+    assert workers is not None
+    if len(lake.graph.units) <= workers or lake.load() >= 0.5 * workers:
+        return 0
+    return _check_held(run, lake, lambda unit: lake.lag_in_turn(unit, workers))
+
+
+def _check_held(run: Simulation, lake: _Lake, lag_of: Callable[[Unit], float | None]) -> int:
     held = 0
     for unit in lake.timed:
-        needed = lake.lag_of(unit)
+        needed = lag_of(unit)
         for key in unit.members:
             target = lake.target(key)
             if needed is None or target is None or needed >= target:
@@ -131,6 +144,27 @@ class _Lake:
         shared = needed & {unit, *self.graph.above[unit]}
         blocked = max((self._work(other) for other in shared), default=0.0)
         return max(beat, busy) + busy + blocked + _TICK
+
+    def lag_in_turn(self, unit: Unit, workers: int) -> float | None:
+        """The same with few workers: all there is may be due at once, and again before it is done.
+
+        Nobody idles while something is ready, so that all of it takes at most what it takes side by
+        side, and the longest path (Graham's bound).
+        """
+        if self.beats[unit] is None:
+            return None
+        work = [self._work(other) for other in self.graph.units]
+        at_once = sum(work) / workers + max(self.paths.values())
+        return max(self.beats[unit] or 0.0, at_once) + 2 * at_once + _TICK
+
+    def load(self) -> float:
+        """How many workers are busy on average, when there is always news."""
+        total = 0.0
+        for unit in self.graph.units:
+            askers = [t for t in self.timed if unit in {t, *self.graph.above[t]}]
+            beats = [self.beats[asker] or _CRON for asker in askers]
+            total += self._work(unit) / min(beats) if beats else 0.0
+        return total
 
     def is_stuck(self, unit: Unit) -> bool:
         together = {unit, *self.graph.above[unit]}

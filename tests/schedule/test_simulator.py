@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import inf
+from time import perf_counter
 
 import pytest
 
 from schedule.sim import Simulation
 from schedule.sim_checks import (
     check_lag,
+    check_lag_with_few_workers,
     check_late_is_told,
     check_nobody_is_left,
     check_nobody_starves,
@@ -27,6 +30,7 @@ _SEED = os.environ.get("RUNNEL_SIM_SEED")
 _RUNS = int(os.environ.get("RUNNEL_SIM_RUNS", "1500"))
 
 CALM = Shape()
+ROOMY = Shape(longest=1.5, tables=9, schedules=("30s", "1m", "100s", "4m"))
 TIMED = Shape(schedules=("12s", "1m", "4m", "cron */1 * * * *", "cron */2 * * * * Asia/Kolkata"))
 TROUBLED = Shape(failures=0.2, crashes=3, horizon=360.0)
 CROWDED = Shape(workers=2, longest=20.0, horizon=600.0, tables=13)
@@ -39,13 +43,25 @@ def _seeds(share: float) -> Iterator[int]:
     yield from [int(_SEED)] if _SEED else range(int(share * _RUNS))
 
 
+_TOLD: list[str] = []
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tell(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How many lakes were run, and how long that took."""
+    yield
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("\n" + "\n".join(_TOLD))
+
+
 def _each(
     share: float,
     shape: Shape | Callable[[int], Shape],
     *checks: Callable[[Simulation], int | None],
 ) -> list[float]:
     """Run this share of all seeds; what each check counts, for each run."""
-    counted = [0] * len(checks)
+    counted, began = [0] * len(checks), perf_counter()
     for seed in (seeds := list(_seeds(share))):
         run = Simulation(seed, shape if isinstance(shape, Shape) else shape(seed))
         try:
@@ -54,6 +70,8 @@ def _each(
         except Exception as error:
             tail = "\n".join(run.world.log[-30:])
             pytest.fail(f"RUNNEL_SIM_SEED={seed} ({run.shape}): {error!r}\n{tail}")
+    shown = ", ".join(check.__name__ for check in checks)
+    _TOLD.append(f"{len(seeds)} simulated runs in {perf_counter() - began:.1f} s: {shown}")
     # One seed alone may have nothing to count.
     return [inf if _SEED else n / len(seeds) for n in counted]
 
@@ -61,6 +79,12 @@ def _each(
 def test_lag_is_held_whenever_it_can_be() -> None:
     held, _ = _each(0.25, CALM, check_lag, check_rhythm)
     assert held > 2
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_lag_is_held_with_fewer_workers_than_tables(workers: int) -> None:
+    (held,) = _each(0.1, replace(ROOMY, workers=workers), check_lag_with_few_workers)
+    assert held > 0.5
 
 
 def test_nobody_starves_and_who_is_late_says_why() -> None:
