@@ -45,6 +45,9 @@ _TABLE = re.compile(r"table\s+(\S+)\s*\((.*)\)\s*((?:\s*(?:keyless|kind\s+\w+))*
 _VALUE = re.compile(r"\s*(\[[^\]]*\]|'(?:[^']|'')*'|[^'|]*?)\s*(\||$)")
 _TYPES = re.compile(r"(`[^`]+`|\w+)\s+([^,(<]+(?:\([^)]*\)|<.*?>)?)\s*(?:,|$)")
 
+ON_SPARK = ("as_spark_does", "expressions")
+"""Folders of step files that mean something else, or nothing, outside Spark."""
+
 
 @dataclass
 class TableSpec:

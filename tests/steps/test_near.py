@@ -14,14 +14,14 @@ from kit.backend import run_step
 from kit.duck import Table, connection
 from kit.duck_backend import DuckBackend
 from kit.near import near_only, near_or_all
-from kit.step import StepFile, parse_step
+from kit.step import ON_SPARK, StepFile, parse_step
 from kit.typer import RuleTyper
 from runnel.compile.pipeline import compile_query
 from runnel.compile.program import Program
 from runnel.compile.rewrites.quantified import without_quantifiers
 
 _HERE = Path(__file__).parent
-_FILES = sorted(p for p in _HERE.rglob("*.step") if p.parent.name != "as_spark_does")
+_FILES = sorted(p for p in _HERE.rglob("*.step") if p.parent.name not in ON_SPARK)
 
 
 @pytest.fixture(scope="module")

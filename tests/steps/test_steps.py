@@ -12,12 +12,11 @@ from kit.backend import run_step
 from kit.duck import connection
 from kit.duck_backend import DuckBackend
 from kit.faults import laws_for_several, operator_by_operator
-from kit.step import parse_step
+from kit.step import ON_SPARK, parse_step
 
 _HERE = Path(__file__).parent
 # Spark's own answer, or functions that only Spark has: these run on the lake.
-_ON_SPARK = ("as_spark_does", "expressions")
-_FILES = sorted(p for p in _HERE.rglob("*.step") if p.parent.name not in _ON_SPARK)
+_FILES = sorted(p for p in _HERE.rglob("*.step") if p.parent.name not in ON_SPARK)
 
 
 @pytest.fixture(scope="module")
