@@ -60,6 +60,8 @@ def _text(expression: str) -> str:
         "UNIX_TIMESTAMP(s, 'yyyy-MM-dd HH:mm:ss')",
         "FROM_UNIXTIME(i, 'yyyy-MM-dd HH:mm:ss')",
         "LOG2(i)",
+        "DATEADD(DAY, i, s)",
+        "TIMESTAMPDIFF(MICROSECOND, s, s)",
     ],
 )
 def test_text_is_kept(text: str) -> None:

@@ -241,9 +241,9 @@ def test_verify_finds_a_part_that_is_wrong(
     """It evaluates the whole query over the user's tables, not over what the part holds."""
     work = execute._differential
 
-    def forgetful(bound: Any, plan: Any, outcome: Any) -> None:
+    def forgetful(bound: Any, plan: Any, *others: Any) -> None:
         if plan.table.part_of is None:
-            work(bound, plan, outcome)
+            work(bound, plan, *others)
 
     monkeypatch.setattr(execute, "_differential", forgetful)
     lines.append((9, 10, 30, "1.00"))

@@ -26,6 +26,10 @@ _READ = (
     *(exp.Cast, exp.Coalesce, exp.Case, exp.If, exp.CurrentDate, exp.CurrentTimestamp),
     *(exp.Localtimestamp, exp.ArraySort, exp.Any, exp.Exists, exp.GroupingId, exp.Grouping),
 )
+# With three arguments the first of these is a unit, in Spark's grammar a word and never a column.
+_WITH_UNIT = frozenset(
+    "TIMESTAMPADD DATEADD DATE_ADD TIMESTAMPDIFF DATEDIFF DATE_DIFF TIMEDIFF".split()
+)
 
 
 def faithful(functions: Mapping[str, Build]) -> dict[str, Build]:
@@ -35,7 +39,7 @@ def faithful(functions: Mapping[str, Build]) -> dict[str, Build]:
 
 def _faithful(name: str, build: Build) -> Build:
     def built(args: list[Any], dialect: Any = None) -> exp.Expr:
-        as_written = exp.Anonymous(this=name, expressions=[a.copy() for a in args])
+        as_written = exp.Anonymous(this=name, expressions=_arguments(name, args))
         try:
             made = build(args)
         except TypeError:
@@ -46,6 +50,13 @@ def _faithful(name: str, build: Build) -> Build:
         return made if is_read or _text(made) == _text(as_written) else as_written
 
     return built
+
+
+def _arguments(name: str, args: list[Any]) -> list[Any]:
+    copies = [arg.copy() for arg in args]
+    if name in _WITH_UNIT and len(args) == 3 and isinstance(args[0], exp.Column):
+        copies[0] = exp.var(args[0].name)
+    return copies
 
 
 def _text(node: exp.Expr) -> str:

@@ -134,7 +134,14 @@ def publish_view(spark: SparkSession, name: TableName, sql: str) -> None:
     """Create or replace a permanent view."""
     if name.schema.lower() != "default":
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.schema)}")
-    spark.sql(f"CREATE OR REPLACE VIEW {name.sql} AS {sql}")
+    text = f"CREATE OR REPLACE VIEW {name.sql} AS {sql}"
+    try:
+        spark.sql(text)
+    except AnalysisException as error:
+        if error.getCondition() != "TABLE_OR_VIEW_ALREADY_EXISTS":
+            raise
+        # Spark looks first and creates then: another session that shares the names was between.
+        spark.sql(text)
 
 
 def register_location(spark: SparkSession, name: TableName, location: str) -> None:
