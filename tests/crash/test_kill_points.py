@@ -146,11 +146,12 @@ def ring(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """A lake with a cycle of two tables and a change that is not refreshed yet; and a copy."""
     folder = tmp_path_factory.mktemp("ring") / "lake"
     with server.lake(folder, allow_circular=True) as lake:
-        _make_orders(folder)
+        # Lakes on one server have their names in common.
+        _make_orders(folder, name="pairs")
         lake.create_stream_tables(RING, refresh_mode="DIFFERENTIAL")
-        _append(folder, [(4, 2, "1.00")])
+        _append(folder, [(4, 2, "1.00")], "pairs")
         lake.refresh()
-        _append(folder, [(5, 4, "2.50")])
+        _append(folder, [(5, 4, "2.50")], "pairs")
     shutil.copytree(folder, folder.with_name("pristine"))
     return folder
 
@@ -277,8 +278,8 @@ def _check_group(lake: Lake, is_advanced: bool) -> None:
         assert sum(counts.values()) == (6 if is_advanced else 4)
 
 
-def _make_orders(folder: Path, without: str | None = None) -> None:
-    path = folder / "warehouse" / "orders"
+def _make_orders(folder: Path, without: str | None = None, name: str = "orders") -> None:
+    path = folder / "warehouse" / name
     rows = arrow_rows(_COLUMNS, [(1, 1, "5.00"), (2, 1, "7.50"), (3, 2, "1.25")])
     shutil.rmtree(path, ignore_errors=True)
     write_deltalake(
@@ -287,8 +288,8 @@ def _make_orders(folder: Path, without: str | None = None) -> None:
     )  # fmt: skip
 
 
-def _append(folder: Path, rows: list[tuple[object, ...]]) -> None:
-    table = DeltaTable(str(folder / "warehouse" / "orders"))
+def _append(folder: Path, rows: list[tuple[object, ...]], name: str = "orders") -> None:
+    table = DeltaTable(str(folder / "warehouse" / name))
     names = [field.name for field in table.schema().fields]
     write_deltalake(table, arrow_rows(_COLUMNS, rows).select(names), mode="append")
 

@@ -20,8 +20,8 @@ PARTED = (
     "(SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust) AS s ON o.cust = s.cust"
 )
 RING = {
-    "chain": "SELECT id, cust FROM orders UNION "
-    "SELECT l.id, o.cust FROM links l JOIN orders o ON l.cust = o.id",
+    "chain": "SELECT id, cust FROM pairs UNION "
+    "SELECT l.id, p.cust FROM links l JOIN pairs p ON l.cust = p.id",
     "links": "SELECT DISTINCT id, cust FROM chain",
 }
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
