@@ -188,7 +188,7 @@ def test_what_goes_wrong_costs_only_the_sharing(
 
     # The rows cannot be kept; they are too many; one of the ties alone finds too many.
     for key, (name, value) in enumerate(
-        [("keep_rows", broken), ("_MOST", 0.0), ("_MOST_OF_A_TIE", 0.0)]
+        [("keep_rows", broken), ("_MOST", 0.0), ("_MOST_OF_A_TIE", -1.0)]
     ):
         _change(shop, 7 + 11 * key)
         passes.clear()
