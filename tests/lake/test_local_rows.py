@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit.bags import bag
-from runnel.lake.local_rows import can_be_fetched, fetched, measure
+from runnel.lake.local_rows import can_be_fetched, fetched, fetched_if_few, measure
 from runnel.lake.session import worker_session
 from runnel.model.columns import Column
 
@@ -29,13 +29,27 @@ def test_every_plain_type_comes_back_as_it_was(spark: SparkSession, zone: str) -
     session = worker_session(spark, {"spark.sql.session.timeZone": zone}, adaptive=False)
     frame = session.sql(_ROWS)
     assert can_be_fetched(Column(n, t.replace("long", "bigint")) for n, t in frame.dtypes)
-    local, rows = fetched(frame)
-    assert rows == 4
-    assert local.dtypes == frame.dtypes
     # As text, since -0.0 and 0.0, and two instants of an odd hour, are equal otherwise.
     texts = [f"CAST({name} AS STRING)" for name in frame.columns]
     texts += ["unix_micros(t)", "CAST(sign(f8) AS STRING)"]
-    assert bag(local.selectExpr(*texts).collect()) == bag(frame.selectExpr(*texts).collect())
+    expected = bag(frame.selectExpr(*texts).collect())
+    for found in (fetched(frame), fetched_if_few(frame, 4)):
+        assert found is not None
+        local, rows = found
+        assert rows == 4
+        assert local.dtypes == frame.dtypes
+        assert bag(local.selectExpr(*texts).collect()) == expected
+
+
+def test_what_turns_out_to_be_much_is_not_fetched(spark: SparkSession) -> None:
+    session = worker_session(spark, {}, adaptive=False)
+    frame = session.sql("SELECT id, repeat('ü', 100) AS `a b` FROM range(0, 50, 1, 4)")
+    found = fetched_if_few(frame, 50)
+    assert found is not None
+    assert bag(found[0].collect()) == bag(frame.collect())
+    assert fetched_if_few(frame, 49) is None
+    one_long = "SELECT id, CASE WHEN id = 7 THEN repeat('ü', 90000) END AS s FROM range(50)"
+    assert fetched_if_few(session.sql(one_long), 50) is None
 
 
 def test_no_rows_are_known_to_be_none(spark: SparkSession) -> None:

@@ -254,7 +254,11 @@ def test_compaction_stops_before_a_merged_file_that_reaches_beyond(
     assert [bag(trace.readout(spark, epoch)) for epoch in (4, 5)] == before
 
 
-def test_compaction_changes_nothing_that_can_be_seen(spark: SparkSession, trace: Trace) -> None:
+@pytest.mark.parametrize("in_one_task", [500_000, 0])
+def test_compaction_changes_nothing_that_can_be_seen(
+    spark: SparkSession, trace: Trace, in_one_task: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runnel.lake.compaction._ONE_TASK_ROWS", in_one_task)
     filled(trace, spark)
     before = bag(trace.readout(spark))
     stats = trace.compact(spark, 2, {"why": "test"})

@@ -18,6 +18,8 @@ from runnel.model.failpoints import reach
 
 _FILE_BYTES = 128 * 2**20
 _FILE_ROWS = 500_000
+# A task does this in less time than a shuffle of it takes to set up.
+_ONE_TASK_ROWS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class Task:
     since: int
     metadata: Mapping[str, Any] = field(hash=False)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether one task reads, nets, sorts and writes it all, without a shuffle."""
+        return _rows(self.files) <= _ONE_TASK_ROWS and _bytes(self.files) <= _FILE_BYTES
+
     def left_alone(self) -> CompactStats:
         count, rows = len(self.files), _rows(self.files)
         return CompactStats(count, count, rows, rows, is_done=False)
@@ -53,7 +60,7 @@ def compact(task: Task, layout: Layout, netted: Callable[[], DataFrame]) -> Comp
         return task.left_alone()
     _check(task, last)
     rows = netted()
-    frame = _arranged(rows, layout, task.since, _file_count(task.files, _parallelism(rows)))
+    frame = _arranged(rows, layout, task)
     if not task.log.is_local:
         return _rewrite_by_delta(task, frame, last)
     run = write_run(frame, task.log)
@@ -93,11 +100,14 @@ def _check(task: Task, last: TraceCommit) -> None:
             raise InternalFault(f"{file.path} holds epochs on both sides of {task.since}")
 
 
-def _arranged(rows: DataFrame, layout: Layout, since: int, files: int) -> DataFrame:
+def _arranged(rows: DataFrame, layout: Layout, task: Task) -> DataFrame:
     """Trace columns with weight +1, each file a range of `__key`."""
-    weight, epoch = sf.lit(1).cast("bigint"), sf.lit(since).cast("bigint")
+    weight, epoch = sf.lit(1).cast("bigint"), sf.lit(task.since).cast("bigint")
     stored = [column.name for column in layout.stored]
     frame = rows.select(KEY, weight.alias(WEIGHT), epoch.alias(EPOCH), *stored)
+    if task.is_small:
+        return frame.coalesce(1).sortWithinPartitions(KEY)
+    files = _file_count(task.files, _parallelism(rows))
     if not layout.key:
         return frame.repartition(files)
     if files == 1:
@@ -110,7 +120,7 @@ def _arranged(rows: DataFrame, layout: Layout, since: int, files: int) -> DataFr
 
 def _file_count(files: Sequence[DataFile], parallelism: int) -> int:
     # Enough files for all cores to read, as long as each is worth a task.
-    by_size = -(-sum(file.size for file in files) // _FILE_BYTES)
+    by_size = -(-_bytes(files) // _FILE_BYTES)
     return max(1, by_size, min(parallelism, _rows(files) // _FILE_ROWS))
 
 
@@ -120,3 +130,7 @@ def _parallelism(frame: DataFrame) -> int:
 
 def _rows(files: Sequence[DataFile]) -> int:
     return sum(file.rows or 0 for file in files)
+
+
+def _bytes(files: Sequence[DataFile]) -> int:
+    return sum(file.size for file in files)

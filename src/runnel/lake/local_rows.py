@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 
 from runnel.model.columns import Column
+from runnel.model.names import quote
 
 _FEW = 10_000
 # Of files, which are compressed: several times as much in memory.
@@ -46,3 +47,27 @@ def fetched(frame: DataFrame) -> tuple[DataFrame, int]:
     """The rows of a frame, computed now, and how many there are."""
     rows = frame.toArrow()
     return frame.sparkSession.createDataFrame(rows, schema=frame.schema), rows.num_rows
+
+
+def fetched_if_few(frame: DataFrame, most: int) -> tuple[DataFrame, int] | None:
+    """The rows of a frame in one job, if there are at most so many and their texts are short.
+
+    What the driver gets is bounded whatever the frame holds: texts that are too long stay away.
+    """
+    longest = _MOST_BYTES // max(1, most)
+    texts = [quote(name) for name, type_ in frame.dtypes if type_ == "string"]
+    sizes = [f"octet_length({text}) > {longest}" for text in texts]
+    items = [_short(name, type_, longest) for name, type_ in frame.dtypes]
+    is_long = " OR ".join(f"coalesce({size}, FALSE)" for size in sizes) or "FALSE"
+    rows = frame.selectExpr(*items, f"{is_long} AS __is_long").limit(most + 1).toArrow()
+    if rows.num_rows > most or any(rows.column("__is_long").to_pylist()):
+        return None
+    local = rows.drop_columns(["__is_long"])
+    return frame.sparkSession.createDataFrame(local, schema=frame.schema), rows.num_rows
+
+
+def _short(name: str, type_: str, longest: int) -> str:
+    text = quote(name)
+    if type_ != "string":
+        return text
+    return f"CASE WHEN octet_length({text}) <= {longest} THEN {text} END AS {text}"

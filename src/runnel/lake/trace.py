@@ -191,9 +191,13 @@ class Trace:
         since = _aligned(files, since)
         files = [file for file in files if _overlaps(file, None, since)]
         task = compaction.Task(self.log, snapshot, files, since, metadata or {})
-        return compaction.compact(
-            task, self.layout, lambda: self._netted(spark, snapshot, files, since)
-        )
+        return compaction.compact(task, self.layout, lambda: self._to_compact(spark, task))
+
+    def _to_compact(self, spark: SparkSession, task: compaction.Task) -> DataFrame:
+        if not task.is_small:
+            return self._netted(spark, task.snapshot, task.files, task.since)
+        rows = self._within(spark, task.snapshot, task.files, None, task.since).coalesce(1)
+        return weights.net_at_once(rows, self.layout.stored, bool(_negative(task.files)))
 
     def merge(self, spark: SparkSession) -> bool:
         """Put one file in the place of the small ones; epochs stay apart."""

@@ -52,15 +52,19 @@ def net(
     `touched` estimate both. Rows whose key has no negative weight pass straight through.
     """
     names = [KEY, *(column.name for column in stored)]
-    if negatives is None:
-        return frame.select(names)
-    if rows <= _SMALL:
-        return _summed(frame, names)
+    if negatives is None or rows <= _SMALL:
+        return net_at_once(frame, stored, negatives is not None)
     keys = negatives.where(sf.col(WEIGHT) < 0).select(KEY).distinct()
     if touched <= _BROADCAST:
         keys = sf.broadcast(keys)
     clean = frame.join(keys, KEY, "left_anti").select(names)
     return clean.union(_summed(frame.join(keys, KEY, "left_semi"), names))
+
+
+def net_at_once(frame: DataFrame, stored: Sequence[Column], is_negative: bool) -> DataFrame:
+    """Like `net`, all rows summed together, if there may be negative ones at all."""
+    names = [KEY, *(column.name for column in stored)]
+    return _summed(frame, names) if is_negative else frame.select(names)
 
 
 def overlay(base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: int) -> DataFrame:

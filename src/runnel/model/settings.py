@@ -40,7 +40,7 @@ class Settings:
         metadata={"doc": "... or when superseded rows exceed this share of the trace"},
     )
     inner_trace_rows: int = field(
-        default=1_000_000,
+        default=20_000_000,
         metadata={
             "doc": "a grouping inside a query whose sources have so many rows gets a trace of its "
             "own; 0: always, below 0: never"

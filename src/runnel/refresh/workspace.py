@@ -24,7 +24,7 @@ from runnel.model.alerts import Alerts, NoAlerts
 from runnel.model.functions import OwnFunction
 from runnel.model.settings import Settings
 
-_FRAMES = 32
+_FRAMES = 128
 
 
 @dataclass
@@ -37,7 +37,8 @@ class Workspace:
     `defined_here` the incarnations whose temporary views are this session's; `seen_views` the
     keys of catalog views that this session had; `functions` those of the user's own, by key;
     `pending`, by key, tables that are being made and that the catalog does not know yet, seen
-    by those who make them. `is_ending`: what fails now fails because the process ends.
+    by those who make them; `step_rows`, by incarnation and step, how many rows a program's step
+    had last time. `is_ending`: what fails now fails because the process ends.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class Workspace:
     functions: dict[str, OwnFunction] = field(default_factory=dict)
     is_ending: threading.Event = field(default_factory=threading.Event)
     pending: dict[str, StreamTable] = field(default_factory=dict)
+    step_rows: dict[tuple[str, str], int] = field(default_factory=dict)
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
     _traces: dict[str, Trace] = field(default_factory=dict)
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
