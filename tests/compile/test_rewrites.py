@@ -71,7 +71,9 @@ def test_before_and_after_give_the_same(path: Path, con: duckdb.DuckDBPyConnecti
         backend.close()
 
 
-@pytest.mark.parametrize("path", sorted((_FOLDER / "named_windows").glob("*.sql")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((_FOLDER / "named_windows").glob("*.sql")), ids=lambda p: p.stem
+)
 def test_named_windows_are_written_out(path: Path) -> None:
     before, after = _parts(path)
     assert expand_named_windows(parse(before)).sql(SparkSql) == after

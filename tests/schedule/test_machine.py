@@ -53,6 +53,22 @@ def test_without_news_nothing_is_refreshed_but_the_instant_moves() -> None:
     assert (lake.at("a"), lake.at("b")) == (MINUTE, MINUTE)
 
 
+def test_nothing_is_pinned_for_a_refresh_before_spark_is_there() -> None:
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "y"))
+    lake.run_all(T0)
+    lake.write("x")
+    asked: list[bool] = []
+    lake.machine.is_ready = lambda: bool(asked.append(True))
+    assert lake.tick(T0 + MINUTE) == []
+    assert lake.machine.is_idle
+    assert (lake.at("a"), lake.at("b")) == (0.0, MINUTE), "what has no news needs no Spark"
+    assert asked
+    lake.machine.is_ready = lambda: True
+    assert lake.tick(T0 + MINUTE + 9) == ["a"]
+    lake.finish("a", T0 + MINUTE + 10)
+    assert lake.at("a") == MINUTE + 9
+
+
 def test_news_that_do_not_concern_a_table_leave_it_alone() -> None:
     lake = ByHand(table("a", "1m", "x"), table("b", "1m", "y"), table("c", "1m", "b"))
     lake.run_all(T0)

@@ -128,11 +128,11 @@ class ProgramRun:
         if self._is_few(step, most):
             self._fetch(step, frame)
             return
-        # As it was last time: then one job does what keeping, counting and fetching do in three.
-        if self._is_few(step, self._rows_before(step)):
-            if (found := fetched_if_few(frame, self._few)) is not None:
-                self._local(step, *found)
-                return
+        # As last time, maybe: then one job does what keeping, counting and fetching do in three.
+        was_few = self._is_few(step, self._rows_before(step))
+        if was_few and (found := fetched_if_few(frame, self._few)) is not None:
+            self._local(step, *found)
+            return
         self.bound.keep(frame)
         rows, is_short = measure(frame, step.columns)
         self.counts[f"step:{step.name}"] = rows

@@ -44,7 +44,10 @@ class Limits:
 
 @dataclass(slots=True)
 class Machine:
-    """Decides who is refreshed when, to which instant; `lasting` is what was told before."""
+    """Decides who is refreshed when, to which instant; `lasting` is what was told before.
+
+    `is_ready`: whether what refreshes need is there; asked when there is something to refresh.
+    """
 
     book: Book
     alerts: Alerts
@@ -52,6 +55,7 @@ class Machine:
     random: Random = field(default_factory=Random)
     units: UnitsOf = units_of
     lasting: Mapping[AlertKind, Collection[str]] = field(default_factory=dict)
+    is_ready: Callable[[], bool] = lambda: True
     tables: dict[str, TableView] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
     _plan: LagPlan | None = None
@@ -200,6 +204,9 @@ class Machine:
         snapshot = self.book.pin(timestamp, [*tables, *self._to_join(now)])
         of_pass = self.passes.open(snapshot, graph, deadlines)
         self._settle_quiet(of_pass)
+        if of_pass.waiting and not self.is_ready():
+            # Whoever waited here would be as late in the end as it was when it began to wait.
+            of_pass.waiting.clear()
         self.passes.close_over()
 
     def _to_join(self, now: float) -> list[TableView]:

@@ -26,6 +26,7 @@ from runnel.schedule.executor import LakeExecutor
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.loop import Blind, Loop, Onlooker
 from runnel.schedule.machine import Limits, Machine
+from runnel.schedule.readiness import Readiness
 from runnel.schedule.retention import watch_retention
 from runnel.schedule.units import Unit
 from runnel.schedule.views import TableView, instant
@@ -54,7 +55,12 @@ def run_lake(
     house = _House(workspace, clock, notice_names)
     book = LakeBook(workspace)
     machine = Machine(
-        book, workspace.alerts, limits, units=partial(lake_units, book), lasting=_lasting(workspace)
+        book,
+        workspace.alerts,
+        limits,
+        units=partial(lake_units, book),
+        lasting=_lasting(workspace),
+        is_ready=(lambda: True) if once else Readiness(workspace),
     )
     executor = LakeExecutor(workspace)
     loop = Loop(

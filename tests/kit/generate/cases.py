@@ -22,7 +22,7 @@ from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.errors import NotDifferentiable
 
 _TYPER = RuleTyper()
-_LARGEST = 10_000
+_LARGEST = 14_000
 
 
 @dataclass(frozen=True)
