@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import psycopg
+import pytest
 import sqlalchemy as sa
 
 from runnel.catalog import StreamTable, Writer, migrate, open_catalog
@@ -114,3 +117,22 @@ def _indexes(catalog: Writer) -> list[dict[str, object]]:
     with catalog.engine.connect() as connection:
         schema = migrate._schema(connection)
         return list(sa.inspect(connection).get_indexes("alerts", schema=schema))  # type: ignore[arg-type]
+
+
+@pytest.mark.postgres
+def test_who_listens_hears_what_was_stored(postgres_url: str, postgres_server: str):
+    schema = postgres_url.rpartition("=")[2]
+    with open_catalog(postgres_url) as catalog, psycopg.connect(postgres_server) as listener:
+        listener.autocommit = True
+        listener.execute(f"LISTEN {schema}_alerts")
+        long = Alert(AlertKind.REFRESH_FAILED, "Mart.Bïg", '"\u0001ü' * 9000, {}, NOW)
+        stored = [catalog.record_alert(alert) for alert in (STALE, STALE, long)]
+        assert [alert is not None for alert in stored] == [True, False, True]
+        heard = [json.loads(n.payload) for n in listener.notifies(timeout=10, stop_after=2)]
+        assert heard[0] == {
+            "id": stored[0].id, "kind": "stale", "table": "sales", "message": "is behind",
+            "at": NOW.isoformat(),
+        }  # fmt: skip
+        assert heard[1]["table"] == "Mart.Bïg"
+        assert long.message.startswith(heard[1]["message"])
+        assert list(listener.notifies(timeout=0.2)) == []

@@ -1,7 +1,12 @@
-"""Alerts in the catalog: each is stored once, and what lasts begins and ends once."""
+"""Alerts in the catalog: each is stored once, and what lasts begins and ends once.
+
+In PostgreSQL whoever listens to the channel `runnel_alerts` (named after the catalog's schema)
+hears of each as it is committed.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,6 +17,9 @@ from runnel.catalog.engine import reading, writing
 from runnel.catalog.rows import alert_to_row
 from runnel.catalog.schema import alerts
 from runnel.model.alerts import ENDS, Alert, AlertKind
+
+# A payload has at most 8,000 bytes; the whole text is in the table.
+_MOST_CHARACTERS = 1200
 
 
 def record_alert(engine: sa.Engine, alert: Alert) -> Alert | None:
@@ -28,7 +36,10 @@ def record_alert(engine: sa.Engine, alert: Alert) -> Alert | None:
                 return None
             insert = alerts.insert().returning(alerts.c.id)
             row = {**alert_to_row(alert), "open_key": open_key}
-            return replace(alert, id=int(connection.execute(insert, row).scalar_one()))
+            stored = replace(alert, id=int(connection.execute(insert, row).scalar_one()))
+            if engine.dialect.name == "postgresql":
+                _notify(connection, stored)
+            return stored
     except IntegrityError:
         # Another process found the same just now.
         return None
@@ -45,6 +56,19 @@ def prune_alerts(engine: sa.Engine, before: datetime) -> int:
     with writing(engine) as connection:
         old = (alerts.c.at < before) & alerts.c.open_key.is_(None)
         return connection.execute(alerts.delete().where(old)).rowcount
+
+
+def _notify(connection: sa.Connection, alert: Alert) -> None:
+    told = {
+        "id": alert.id,
+        "kind": alert.kind.value,
+        "table": alert.table,
+        "message": alert.message[:_MOST_CHARACTERS],
+        "at": alert.at.isoformat(),
+    }
+    schema = connection.get_execution_options()["schema_translate_map"][None]
+    payload = json.dumps(told, ensure_ascii=False)
+    connection.execute(sa.select(sa.func.pg_notify(f"{schema}_alerts", payload)))
 
 
 def _is_news(engine: sa.Engine, alert: Alert) -> bool:
