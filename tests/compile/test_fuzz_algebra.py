@@ -20,7 +20,7 @@ from kit.generate.shrink import shrink
 
 _ASKED = int(os.environ.get("RUNNEL_FUZZ_CASES", "10000"))
 # Share of the cases for each depth of nesting.
-_SHARES = {0: 0.35, 1: 0.42, 2: 0.18, 3: 0.04, 4: 0.01}
+_SHARES = {0: 0.35, 1: 0.4, 2: 0.2, 3: 0.05}
 
 # Run side by side where tests are.
 _PARTS = 4

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from crash.victim import OTHER, PARTED, QUERY, RING
+from crash.victim import MEANS, OTHER, PARTED, QUERY, RING
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
@@ -76,6 +76,11 @@ _LEFT_BEHIND = {
     ("alter", "alter.before_catalog"), ("alter", "alter.after_catalog"),
     ("together", "switch.before_catalog"), ("drop", "drop.after_catalog"),
 }  # fmt: skip
+_STARTING_OVER = (
+    "trace.replace.committed",
+    "start_over.before_catalog",
+    "start_over.after_catalog",
+)
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 
 
@@ -87,7 +92,7 @@ def test_every_point_in_the_code_is_tried() -> None:
         for prefix in ("trace.append", "trace.replace", "trace.compact")
         for end in ("written", "committed")
     }
-    assert plain | composed == {point for _, point in _CASES}
+    assert plain | composed == {point for _, point in _CASES} | set(_STARTING_OVER)
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +178,40 @@ def test_killed_between_the_rows_of_a_cycle_and_what_its_tables_show(
             RING, "DIFFERENTIAL"
         )
         assert _seen_in_ring(lake) - before == {(5, 4), (5, 2), (5, 1)}
+
+
+@pytest.fixture(scope="module")
+def retyped(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a table whose source has another type by now: it must keep something else."""
+    folder = tmp_path_factory.mktemp("retyped") / "lake"
+    with server.lake(folder) as lake:
+        _make_orders(folder, name="marks")
+        lake.create_stream_table("means", MEANS, refresh_mode="DIFFERENTIAL")
+    _make_orders(folder, name="marks", columns={**_COLUMNS, "id": "double"})
+    _append(folder, [(10, 2, "1.00")], "marks")
+    shutil.copytree(folder, folder.with_name("pristine"))
+    return folder
+
+
+@pytest.mark.parametrize("point", _STARTING_OVER)
+def test_killed_while_a_table_starts_over_in_other_storage(
+    point: str, server: ConnectServer, retyped: Path
+) -> None:
+    shutil.rmtree(retyped)
+    shutil.copytree(retyped.with_name("pristine"), retyped)
+    _kill(server, retyped, "start_over", point)
+    is_done = point == "start_over.after_catalog"
+    with server.lake(retyped) as lake:
+        seen = {tuple(row) for row in lake.table("means").collect()}
+        assert seen == {(1, 1.5), (2, 6.5 if is_done else 3.0)}
+        workspace = lake._workspace
+        assert orphans(workspace)
+        assert lake.refresh("means").action == ("NO_DATA" if is_done else "REINITIALIZE")
+        _append(retyped, [(8, 1, "1.00")], "marks")
+        assert lake.refresh("means").action == "DIFFERENTIAL"
+        assert lake.verify("means").ok
+        repair(workspace)
+        _check_storage(workspace)
 
 
 def _seen_in_ring(lake: Lake) -> set[tuple[int, int]]:
@@ -278,9 +317,14 @@ def _check_group(lake: Lake, is_advanced: bool) -> None:
         assert sum(counts.values()) == (6 if is_advanced else 4)
 
 
-def _make_orders(folder: Path, without: str | None = None, name: str = "orders") -> None:
+def _make_orders(
+    folder: Path,
+    without: str | None = None,
+    name: str = "orders",
+    columns: dict[str, str] | None = None,
+) -> None:
     path = folder / "warehouse" / name
-    rows = arrow_rows(_COLUMNS, [(1, 1, "5.00"), (2, 1, "7.50"), (3, 2, "1.25")])
+    rows = arrow_rows(columns or _COLUMNS, [(1, 1, "5.00"), (2, 1, "7.50"), (3, 2, "1.25")])
     shutil.rmtree(path, ignore_errors=True)
     write_deltalake(
         str(path), rows.drop_columns([without] if without else []),
@@ -290,8 +334,9 @@ def _make_orders(folder: Path, without: str | None = None, name: str = "orders")
 
 def _append(folder: Path, rows: list[tuple[object, ...]], name: str = "orders") -> None:
     table = DeltaTable(str(folder / "warehouse" / name))
-    names = [field.name for field in table.schema().fields]
-    write_deltalake(table, arrow_rows(_COLUMNS, rows).select(names), mode="append")
+    kinds = {field.name: field.type.type for field in table.schema().fields}
+    columns = {**_COLUMNS, **({"id": "double"} if kinds.get("id") == "double" else {})}
+    write_deltalake(table, arrow_rows(columns, rows).select(list(kinds)), mode="append")
 
 
 _COLUMNS = {"id": "bigint", "cust": "int", "amount": "decimal(12,2)"}

@@ -24,6 +24,7 @@ RING = {
     "SELECT l.id, p.cust FROM links l JOIN pairs p ON l.cust = p.id",
     "links": "SELECT DISTINCT id, cust FROM chain",
 }
+MEANS = "SELECT cust, AVG(id) AS mean FROM marks GROUP BY cust"
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
 
@@ -48,6 +49,8 @@ def main(path: str, operation: str) -> None:
                 lake.compact("doomed")
             case "parts":
                 lake.refresh("parted")
+            case "start_over":
+                lake.refresh("means")
             case "cycle":
                 lake.refresh("chain")
             case "group":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from runnel.catalog import StreamTable
+from runnel.model.failpoints import reach
 from runnel.refresh.execute import Outcome, execute
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.recovery import current
@@ -26,11 +27,13 @@ def start_over(
         try:
             outcome = execute(workspace, plan)
             check()
+            reach("start_over.before_catalog")
             workspace.catalog.redefine_table(_filled(workspace, old, plan))
         except Exception:
             if current(workspace, old.id).incarnation != new:
                 remove_storage(workspace, new)
             raise
+    reach("start_over.after_catalog")
     remove_storage(workspace, old.incarnation)
     workspace.renew_names()
     return outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kit.generate.dice import pick
-from kit.generate.scalars import BOOLEAN, INT, LITERALS, Visible, predicate
+from kit.generate.scalars import BOOLEAN, Visible, predicate
 from kit.generate.writer import Item, Output, Query, Writer, family_of, in_sight
 
 Sub = Callable[[Writer, int], Query]
@@ -16,8 +16,6 @@ def from_clause(writer: Writer, depth: int, query: Sub) -> tuple[str, list[Visib
     """The text from FROM on, and the columns in sight."""
     count = pick(writer.dice, (1, 1, 2, 2, 2, 3) if depth else (1, 1, 2))
     items = [_item(writer, depth, query) for _ in range(count)]
-    if count > 1 and writer.chance(6):
-        items[-1] = _values(writer)
     if count == 2 and writer.chance(15):
         shared = _shared_names(items)
         if shared:
@@ -32,9 +30,6 @@ def from_clause(writer: Writer, depth: int, query: Sub) -> tuple[str, list[Visib
     text = f"FROM {items[0].text}"
     for place in range(1, count):
         text += _join(writer, items[:place], items[place])
-    if writer.chance(8):
-        other, kind = _item(writer, 0, query), writer.pick("LEFT SEMI JOIN", "LEFT ANTI JOIN")
-        text += f" {kind} {other.text} ON {_condition(writer, items, other)}"
     return text, in_sight(items)
 
 
@@ -49,12 +44,6 @@ def _item(writer: Writer, depth: int, query: Sub) -> Item:
     alias = writer.fresh("t")
     outputs = tuple(writer.output(family_of(c.type), 2, c.name) for c in table.columns)
     return Item(f"{writer.spelled(table.name)} {alias}", alias, outputs)
-
-
-def _values(writer: Writer) -> Item:
-    alias, output = writer.fresh("v"), writer.output(INT, 0)
-    rows = ", ".join(f"({writer.pick(*LITERALS[INT])})" for _ in range(writer.dice.number(1, 3)))
-    return Item(f"(VALUES (1), {rows}) AS {alias} ({output.name})", alias, (output,))
 
 
 def _subquery(writer: Writer, inner: Query) -> Item:

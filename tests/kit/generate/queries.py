@@ -18,9 +18,9 @@ from kit.generate.scalars import (
     predicate,
     scalar,
 )
-from kit.generate.subqueries import count_test, lateral_join, subquery_test, subquery_value
+from kit.generate.subqueries import lateral_join, subquery_test, subquery_value
 from kit.generate.views import lateral_view
-from kit.generate.windows import limited, row_place, window_value
+from kit.generate.windows import limited, window_value
 from kit.generate.writer import Output, Query, Writer, bare
 
 _SETS = (
@@ -73,8 +73,7 @@ def _query(writer: Writer, depth: int, *, is_root: bool) -> Query:
         source += f" WHERE {subquery_test(writer, columns, depth, query)}"
     if form == "grouped":
         keys = [_value(writer, columns) for _ in range(writer.dice.number(1, 2))]
-        test = count_test(writer, depth, query) if writer.chance(6) else ""
-        return grouped(writer, source, columns, keys, test, is_root=is_root)
+        return grouped(writer, source, columns, keys, is_root=is_root)
     if form == "global":
         return ungrouped(writer, source, columns, is_root=is_root)
     return _plain(writer, source, columns, depth)
@@ -104,8 +103,6 @@ def _plain(writer: Writer, source: str, columns: Sequence[Visible], depth: int) 
         if found is not None:
             outputs.append(found[1])
             parts.append(f"{found[0]} AS {found[1].name}")
-    if columns and writer.chance(5):
-        source += f" QUALIFY {row_place(writer, columns)} <= {writer.dice.number(1, 3)}"
     return Query(f"SELECT {distinct}{', '.join(parts)} {source}", tuple(outputs))
 
 

@@ -55,13 +55,6 @@ def _framed(writer: Writer, over: str, partition: str) -> str:
     return f"{over[:-1]} {writer.pick(*_FRAMES)})"
 
 
-def row_place(writer: Writer, columns: Sequence[Visible]) -> str:
-    """Where a row stands among those of its partition."""
-    partition = f"PARTITION BY {pick(writer.dice, columns).text} " if writer.chance(75) else ""
-    function = writer.pick("ROW_NUMBER()", "RANK()")
-    return f"{function} OVER ({partition}ORDER BY {_key(writer, columns)})"
-
-
 def limited(writer: Writer, query: Query, *, is_root: bool) -> Query:
     """The first rows of a query."""
     outputs = [Visible(o.name, o.family, o.scale) for o in query.outputs]
