@@ -81,6 +81,13 @@ _STARTING_OVER = (
     "start_over.before_catalog",
     "start_over.after_catalog",
 )
+# What another case shows as well.
+_SLOW = {
+    ("refresh", "refresh.after_append"), ("create", "trace.replace.written"),
+    ("create", "trace.replace.committed"), ("create", "create.after_catalog"),
+    ("alter", "trace.replace.written"), ("alter", "definition.before_copy"),
+    ("merge", "trace.merge.committed"), ("parts", "trace.append.written"),
+}  # fmt: skip
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 
 
@@ -121,7 +128,10 @@ def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
-@pytest.mark.parametrize(("operation", "point"), _CASES)
+@pytest.mark.parametrize(
+    ("operation", "point"),
+    [pytest.param(*c, marks=[pytest.mark.slow] if c in _SLOW else []) for c in _CASES],
+)
 def test_killed(operation: str, point: str, server: ConnectServer, template: Path) -> None:
     folder = template
     shutil.rmtree(folder)

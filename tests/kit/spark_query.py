@@ -69,7 +69,7 @@ class SparkQuery:
         self.epoch = 0
         self.total: Bag = Bag()
         self._trace: list[tuple[Row, int, int]] = []
-        self._workspace: Any = SimpleNamespace(settings=Settings())
+        self._workspace: Any = SimpleNamespace(settings=Settings(), step_rows={})
 
     def set_round(self, number: int) -> None:
         self._now = {
@@ -94,7 +94,8 @@ class SparkQuery:
         if not program.steps:
             return Bag()
         windows = {key: SimpleNamespace(rows=len(m.change)) for key, m in self._now.items()}
-        plan: Any = SimpleNamespace(changed=frozenset(windows), windows=windows)
+        table = SimpleNamespace(incarnation="in memory")
+        plan: Any = SimpleNamespace(changed=frozenset(windows), windows=windows, table=table)
         with self._bound() as bound:
             sql = _Run(plan, program, bound).output()
             rows = [] if sql is None else self._stored(sql)

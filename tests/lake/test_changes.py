@@ -90,7 +90,7 @@ def check(spark: SparkSession, log: DeltaLog, pairs: Sequence[tuple[int, int]]) 
         (NO_FEED, False, Way.FILES),
         pytest.param(FEED, True, Way.FILES, marks=pytest.mark.slow),
         (NO_FEED, True, Way.FILES),
-        (f"{FEED}, {VECTORS}", False, Way.FEED),
+        pytest.param(f"{FEED}, {VECTORS}", False, Way.FEED, marks=pytest.mark.slow),
         (f"{NO_FEED}, {VECTORS}", False, Way.VERSIONS),
         pytest.param(f"{FEED}, {MAPPED}", False, Way.FEED, marks=pytest.mark.slow),
     ],

@@ -159,6 +159,7 @@ def test_a_table_that_lags_does_not_share(
     assert not any(one.built for one in passes)
 
 
+@pytest.mark.slow
 def test_lagging_tables_share_among_themselves(
     lake: Lake, shop: dict[str, Source], passes: list[NearRows]
 ) -> None:

@@ -58,6 +58,7 @@ def items(lake: Lake, tmp_path: Path) -> Source:
     return Source(lake, tmp_path, "items", *ITEMS)
 
 
+@pytest.mark.slow
 def test_contents(lake: Lake, lines: Source, items: Source) -> None:
     """Every form through inserts, deletes and both at once; no table is computed anew."""
     for name, query in _QUERIES.items():
