@@ -44,7 +44,7 @@ def _case(path: Path) -> object:
     return pytest.param(path, id=name, marks=[pytest.mark.slow] if crc32(name.encode()) % 3 else [])
 
 
-@pytest.mark.parametrize("path", map(_case, _FILES))
+@pytest.mark.parametrize("path", [_case(path) for path in _FILES])
 def test_no_other_rows_are_needed(
     path: Path,
     con: duckdb.DuckDBPyConnection,
