@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import runnel
 from cli.conftest import DEAD, Run
 from runnel.catalog import Leases, Owner, StreamTable, Verification, Writer
 from runnel.errors import SystemFault
@@ -37,6 +38,20 @@ def leave_orphan(folder: Path, name: str = "0123") -> Path:
     orphan.mkdir(parents=True)
     (orphan / "part.parquet").write_text("x")
     return orphan
+
+
+def test_the_lake_tells_the_same(run: Run, folder: Path, catalog: Writer) -> None:
+    orphan = leave_orphan(folder)
+    by_command = findings(run, folder)
+    with runnel.connect(folder) as lake:
+        found = {f.check: f.result for f in lake.doctor()}
+        assert found["leftovers"] == "warning"
+        assert found == {check: by_command[check]["result"] for check in found}
+        fixed = lake.doctor(fix=True)
+        assert fixed[0].result == "fixed"
+        assert {f.check: f.result for f in fixed}["leftovers"] == "ok"
+        assert lake._keeper.opened is None, "no Spark is needed"
+    assert not orphan.exists()
 
 
 def test_the_environment_needs_no_lake(run: Run) -> None:

@@ -23,9 +23,9 @@ from crash.victim import MEANS, OTHER, PARTED, QUERY, RING
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
-from runnel.cli.checks import repair
 from runnel.refresh.lifecycle import orphans
 from runnel.refresh.workspace import Workspace
+from runnel.schedule.health import repair
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -10,7 +10,6 @@ import pytest
 from deltalake import DeltaTable
 
 from guards.conftest import THEN, Bench
-from runnel.cli.checks import retention
 from runnel.lake.retention import parse_interval
 from runnel.model.frontier import Frontier
 from runnel.refresh.retention import (
@@ -19,6 +18,7 @@ from runnel.refresh.retention import (
     retention_risks,
 )
 from runnel.schedule.alerting import AlertBook
+from runnel.schedule.health import retention
 from runnel.schedule.retention import watch_retention
 
 WEEK = timedelta(weeks=1)

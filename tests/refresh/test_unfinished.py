@@ -10,10 +10,10 @@ import pytest
 
 from refresh.helpers import SALES, check, orders
 from runnel.api import Lake
-from runnel.cli.checks import repair
 from runnel.lake import appending, compaction, merging
 from runnel.lake.trace import Trace
 from runnel.refresh.compaction import merge_table
+from runnel.schedule.health import repair
 
 pytestmark = pytest.mark.spark
 

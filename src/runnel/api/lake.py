@@ -17,6 +17,7 @@ from runnel.model.results import CompactResult, RefreshResult, VerifyResult
 from runnel.model.tabular import Rows
 from runnel.refresh.compaction import compact_table
 from runnel.refresh.verify import verify_table
+from runnel.schedule.health import Finding, examine
 from runnel.schedule.loop import Onlooker
 from runnel.schedule.order import refresh_order
 from runnel.schedule.passes import Notice, refresh_pass
@@ -88,6 +89,11 @@ class Lake(Defining, Reading):
         """Rewrite a table's history that no consumer needs any more into one sorted run."""
         wait = self._workspace.settings.busy_wait_seconds
         return compact_table(self._workspace, self._find(name), wait)
+
+    @interruptible
+    def doctor(self, *, fix: bool = False) -> Rows[Finding]:
+        """Whether the lake is in order, as `runnel doctor` tells it; `fix` removes leftovers."""
+        return examine(self._workspace, fix=fix)
 
     @interruptible
     def write(

@@ -19,9 +19,9 @@ from runnel.cli.text import say, table
 from runnel.errors import InternalFault, RunnelError
 
 if TYPE_CHECKING:
-    from runnel.cli.checks import Finding
     from runnel.model.settings import Settings
     from runnel.refresh.workspace import Workspace
+    from runnel.schedule.health import Finding
 
 
 def doctor(
@@ -55,7 +55,7 @@ def _examine(
     place: Place, fix: bool, *, is_named: bool
 ) -> tuple[list[Finding], list[dict[str, Any]]]:
     from runnel.cli import checks
-    from runnel.cli.checks import Finding
+    from runnel.schedule.health import Finding, examine
 
     findings = [checks.python(), checks.java(), checks.packages(), *checks.quick_start(fix)]
     if not place.is_lake:
@@ -66,10 +66,7 @@ def _examine(
         _require_sound(place)
         with _workspace(place) as workspace:
             findings.append(_catalog(workspace))
-            done = checks.repair(workspace) if fix else []
-            return [*findings, *done, *(c(workspace) for c in checks.LAKE)], _settings(
-                workspace.settings
-            )
+            return [*findings, *examine(workspace, fix=fix)], _settings(workspace.settings)
     except RunnelError as error:
         return [*findings, Finding("catalog", "problem", str(error), error.hint)], []
 
@@ -85,8 +82,8 @@ def _require_sound(place: Place) -> None:
 
 def _rebuild(place: Place) -> list[Finding]:
     from runnel.catalog import is_sound, open_catalog, set_aside
-    from runnel.cli.checks import Finding
     from runnel.refresh.rebuild import rebuild_catalog
+    from runnel.schedule.health import Finding
 
     if not definitions_folder(place).is_dir():
         said = "there are no definitions to build a catalog from"
@@ -129,7 +126,7 @@ def _no_spark() -> NoReturn:
 
 def _catalog(workspace: Workspace) -> Finding:
     from runnel.catalog.migrate import MIGRATIONS
-    from runnel.cli.checks import Finding
+    from runnel.schedule.health import Finding
 
     address = workspace.catalog.engine.url.render_as_string(hide_password=True)
     # Opening it brought it to the current version, or failed.
