@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +13,9 @@ from deltalake import DeltaTable
 from guards.conftest import THEN, Bench
 from runnel.lake.retention import parse_interval
 from runnel.model.frontier import Frontier
-from runnel.refresh.retention import (
-    hold_back_vacuum,
-    needed_versions,
-    retention_risks,
-)
+from runnel.refresh import vacuum
+from runnel.refresh.retention import needed_versions, retention_risks
+from runnel.refresh.vacuum import hold_back_vacuum
 from runnel.schedule.alerting import AlertBook
 from runnel.schedule.health import retention
 from runnel.schedule.retention import watch_retention
@@ -85,6 +84,62 @@ def test_each_table_at_risk_is_told_of_once(bench: Bench) -> None:
     assert told == [("retention_safe", "first", None)]
 
 
+def clean_log(path: str, *versions: int) -> None:
+    DeltaTable(path).create_checkpoint()
+    for version in versions:
+        os.remove(f"{path}/_delta_log/{version:020d}.json")
+
+
+def test_a_cleaned_log_is_not_safe(bench: Bench) -> None:
+    path = bench.base("orders")
+    bench.stream("sales", "orders")
+    bench.append("orders"), bench.append("orders")
+    clean_log(path, 0, 1)
+    (gone,) = retention_risks(bench.workspace)
+    assert gone.message == (
+        f"sales needed version 0 of orders, which is gone (commit 1 of {path} is gone): "
+        "the next refresh starts over"
+    )
+    finding = retention(bench.workspace)
+    assert (finding.result, finding.said) == ("warning", gone.message)
+
+
+def test_removed_files_are_not_safe(bench: Bench) -> None:
+    path = bench.base("orders")
+    bench.stream("sales", "orders")
+    bench.overwrite("orders")
+    assert retention_risks(bench.workspace) == ()
+    vacuumed = DeltaTable(path)
+    vacuumed.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    (gone,) = retention_risks(bench.workspace)
+    assert "is gone (a file that the change needs is gone" in gone.message
+
+
+def test_what_cannot_be_told_is_not_safe(bench: Bench) -> None:
+    bench.base("orders")
+    away = replace(bench.source("orders"), location="memory:///nowhere")
+    bench.stream("sales", "orders", sources=(away,))
+    bench.append("orders")
+    (unknown,) = retention_risks(bench.workspace)
+    assert unknown.message.startswith("whether version 0 of orders, which sales need, is kept is")
+    assert unknown.facts["is_gone"] is False
+    assert retention(bench.workspace).result == "warning"
+
+
+def test_a_risk_that_came_true_is_never_told_to_be_over(bench: Bench) -> None:
+    path = bench.base("orders")
+    bench.stream("sales", "orders")
+    bench.append("orders"), bench.append("orders")
+    workspace = bench.workspace
+    workspace.alerts = AlertBook(workspace.catalog, workspace.settings)
+    told: list[str] = []
+    workspace.alerts.subscribe(lambda alert: told.append(alert.kind))
+    watch_retention(workspace, in_hours(6 * 24))
+    clean_log(path, 0, 1)
+    watch_retention(workspace, in_hours(6 * 24))
+    assert set(told) == {"retention_risk"}
+
+
 def test_the_tables_own_retention_counts(bench: Bench) -> None:
     bench.base(
         "orders",
@@ -111,7 +166,15 @@ def test_a_replaced_table_needs_nothing_kept(bench: Bench) -> None:
     assert hold_back_vacuum(bench.workspace, "VACUUM orders") == "VACUUM orders"
 
 
-def test_vacuum_keeps_what_a_frontier_needs(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def name_places(monkeypatch: pytest.MonkeyPatch, **places: str) -> None:
+    """What Spark's catalog would answer."""
+    monkeypatch.setattr(vacuum, "place_of", lambda workspace, name: places.get(name.name))
+
+
+def test_vacuum_keeps_what_a_frontier_needs(
+    bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_places(monkeypatch)
     path = bench.base("orders")
     bench.stream("sales", "orders")
     bench.overwrite("orders")
@@ -130,6 +193,39 @@ def test_vacuum_keeps_what_a_frontier_needs(bench: Bench, caplog: pytest.LogCapt
     assert held("VACUUM orders RETAIN 0 HOURS FORCE") == "VACUUM orders RETAIN 0 HOURS"
     assert held("VACUUM other RETAIN 0 HOURS") == "VACUUM other RETAIN 0 HOURS"
     assert held("SELECT 'VACUUM orders'") == "SELECT 'VACUUM orders'"
+
+
+def test_vacuum_is_held_back_by_place(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another name and another path of one folder are the same table."""
+    path = bench.base("orders")
+    bench.stream("sales", "orders")
+    bench.overwrite("orders")
+    link = bench.workspace.path / "link"
+    link.symlink_to(path)
+    name_places(monkeypatch, alias="warehouse/orders", linked=str(link), other="warehouse/other")
+    monkeypatch.chdir(bench.workspace.path)
+
+    def held(what: str) -> str:
+        return hold_back_vacuum(bench.workspace, f"VACUUM {what} RETAIN 0 HOURS")
+
+    places = [f"delta.`{link}`", f"'file://{path}'", "'warehouse/../warehouse/orders'"]
+    for what in ("alias", "linked", *places):
+        assert held(what) == f"VACUUM {what} RETAIN 2 HOURS"
+    assert held("other") == "VACUUM other RETAIN 0 HOURS"
+
+
+def test_vacuum_keeps_what_the_oldest_of_several_paths_needs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.base("orders")
+    bench.workspace.path.joinpath("z_link").symlink_to(path)
+    by_link = replace(bench.source("orders"), location="z_link")
+    bench.stream("linked", "orders", sources=(by_link,))
+    bench.stream("sales", "orders")
+    bench.overwrite("orders")
+    hours = {"z_link": -50.5, "warehouse/orders": 0}
+    monkeypatch.setattr(vacuum, "since_needed", lambda _, need: in_hours(hours[need.location]))
+    assert hold_back_vacuum(bench.workspace, "VACUUM orders RETAIN 0 HOURS").endswith("52 HOURS")
 
 
 def test_vacuum_of_what_is_read_up_to_its_end_is_left_alone(bench: Bench) -> None:

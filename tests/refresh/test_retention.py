@@ -24,6 +24,15 @@ def test_a_vacuum_through_the_lake_is_held_back(lake: Lake, tmp_path: Path) -> N
     check(lake, "sales", "DIFFERENTIAL")
 
 
+def test_a_vacuum_by_another_name_is_held_back(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path, feed=False)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.sql(f"CREATE TABLE alias USING delta LOCATION '{source.path}'")
+    source.overwrite((1, 10, "6.00"))
+    lake.sql("VACUUM alias RETAIN 0 HOURS")
+    check(lake, "sales", "DIFFERENTIAL")
+
+
 def test_when_all_is_read_vacuum_does_what_it_says(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path, feed=False)
     lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from runnel.lake.changes import ChangeKind, inspect
 from runnel.lake.log import Commit, DeltaLog, FileAction
+from runnel.model.frontier import Pin
 
 _UNITS = {
     "microsecond": timedelta(microseconds=1), "millisecond": timedelta(milliseconds=1),
@@ -54,6 +56,18 @@ def needed_since(log: DeltaLog, version: int) -> datetime | None:
         return None
     commits = log.commits(version, min(newest, version + _LOOKED_AT))
     return datetime.fromtimestamp(min(map(_put_aside, commits)), UTC)
+
+
+def lost_since(log: DeltaLog, identity: str, version: int) -> str | None:
+    """Why the change since a version cannot be read any more; None when it can.
+
+    Not looked at when it is long: each time all of its commits would be read.
+    """
+    newest = log.latest_version()
+    if newest - version > _LOOKED_AT:
+        return None
+    info = inspect(log, Pin("delta", identity, version), newest, ())
+    return info.reason if info.kind is ChangeKind.LOST else None
 
 
 def _put_aside(commit: Commit) -> float:

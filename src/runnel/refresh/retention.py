@@ -1,25 +1,19 @@
-"""The contract with VACUUM: which versions of the sources are still needed, and for how long."""
+"""Which versions of the sources are still needed, and for how long they are kept."""
 
 from __future__ import annotations
 
-import logging
-import math
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from runnel.catalog import Questions, StreamTable
-from runnel.compile.vacuum import Vacuum, parse_vacuum
 from runnel.errors import RunnelError
 from runnel.lake.log import HistoryLost
-from runnel.lake.retention import needed_since, retention_of
+from runnel.lake.retention import lost_since, needed_since, retention_of
 from runnel.model.tabular import duration
 from runnel.refresh.workspace import Workspace
 
-_log = logging.getLogger("runnel")
-_MARGIN = timedelta(hours=1)
 _NEAR = 0.75
 """The share of a retention period after which a warning is due."""
 
@@ -62,6 +56,41 @@ class Risk:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is needed and gone already, or, when not `is_gone`, of which nothing can be told."""
+
+    need: Need
+    is_gone: bool
+    why: str
+
+    @property
+    def left(self) -> timedelta:
+        """What is gone comes before all that may go, what is not known after it."""
+        return timedelta.min if self.is_gone else timedelta.max
+
+    @property
+    def message(self) -> str:
+        who, what = ", ".join(self.need.tables), f"version {self.need.version} of"
+        if self.is_gone:
+            return (
+                f"{who} needed {what} {self.need.source}, which is gone ({self.why}): "
+                "the next refresh starts over"
+            )
+        return (
+            f"whether {what} {self.need.source}, which {who} need, is kept is unknown: {self.why}"
+        )
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {
+            "source": self.need.source,
+            "version": self.need.version,
+            "is_gone": self.is_gone,
+            "why": self.why,
+        }
+
+
 def needed_versions(catalog: Questions) -> tuple[Need, ...]:
     """For each base table the oldest version a frontier stands on; from the catalog alone."""
     found: dict[tuple[str, str], list[Need]] = defaultdict(list)
@@ -82,32 +111,18 @@ def needs_of(table: StreamTable) -> Iterator[Need]:
 
 def retention_risks(
     workspace: Workspace, now: datetime | None = None, needs: Iterable[Need] | None = None
-) -> tuple[Risk, ...]:
-    """The versions still needed that VACUUM or log clean-up may remove, soon or already."""
+) -> tuple[Risk | Lost, ...]:
+    """The versions still needed that VACUUM or log clean-up may remove, or that are gone."""
     at = now or datetime.now(UTC)
-    risks: list[Risk] = []
+    risks: list[Risk | Lost] = []
     for need in needed_versions(workspace.catalog) if needs is None else needs:
         try:
             risks += _risks(workspace, need, at)
-        except RunnelError:
-            # It is gone or cannot be read: the next refresh tells.
-            continue
+        except HistoryLost as error:
+            risks.append(Lost(need, workspace.log(need.location).is_local, error.primary))
+        except RunnelError as error:
+            risks.append(Lost(need, False, error.primary))
     return tuple(risks)
-
-
-def hold_back_vacuum(workspace: Workspace, text: str, now: datetime | None = None) -> str:
-    """The statement as it may be run: a VACUUM keeps what frontiers need, unless FORCE is said."""
-    vacuum = parse_vacuum(text)
-    if vacuum is None:
-        return text
-    if vacuum.is_forced:
-        return vacuum.text
-    for need in needed_versions(workspace.catalog):
-        if _is_meant(workspace, vacuum, need):
-            held = _held_back(workspace, vacuum, need, now or datetime.now(UTC))
-            if held != vacuum.text:
-                return held
-    return text
 
 
 def _oldest(needs: list[Need]) -> Need:
@@ -116,7 +131,7 @@ def _oldest(needs: list[Need]) -> Need:
     return replace(needs[0], version=version, tables=tuple(sorted(names)))
 
 
-def _since(workspace: Workspace, need: Need) -> datetime | None:
+def since_needed(workspace: Workspace, need: Need) -> datetime | None:
     """When what is needed was first put aside; nothing is needed of a table that was replaced."""
     log = workspace.log(need.location)
     if log.table_id(log.latest_version()) != need.identity:
@@ -124,42 +139,16 @@ def _since(workspace: Workspace, need: Need) -> datetime | None:
     return needed_since(log, need.version)
 
 
-def _risks(workspace: Workspace, need: Need, now: datetime) -> Iterator[Risk]:
-    since = _since(workspace, need)
+def _risks(workspace: Workspace, need: Need, now: datetime) -> Iterator[Risk | Lost]:
+    since = since_needed(workspace, need)
     if since is None:
         return
-    promise = retention_of(workspace.log(need.location))
+    log = workspace.log(need.location)
+    if (why := lost_since(log, need.identity, need.version)) is not None:
+        yield Lost(need, True, why)
+        return
+    promise = retention_of(log)
     for by, kept in (("VACUUM", promise.files), ("log clean-up", promise.log)):
         left = since + kept - now
         if left <= (1 - _NEAR) * kept:
             yield Risk(need, by, since, kept, left)
-
-
-def _held_back(workspace: Workspace, vacuum: Vacuum, need: Need, now: datetime) -> str:
-    try:
-        since = _since(workspace, need)
-    except HistoryLost:
-        return vacuum.text
-    asked = vacuum.hours
-    if asked is None:
-        asked = retention_of(workspace.log(need.location)).files / timedelta(hours=1)
-    if since is None or timedelta(hours=asked) >= now - since + _MARGIN:
-        return vacuum.text
-    hours = math.ceil((now - since + _MARGIN) / timedelta(hours=1))
-    _log.warning(
-        "VACUUM of %s keeps %d hours instead of %g: %s still need version %d; refresh them first, "
-        "or add FORCE", need.source, hours, asked, ", ".join(need.tables), need.version,
-    )  # fmt: skip
-    return vacuum.retaining(hours)
-
-
-def _is_meant(workspace: Workspace, vacuum: Vacuum, need: Need) -> bool:
-    if vacuum.name is not None:
-        return vacuum.name.key in _keys(workspace.catalog.tables(), need.location)
-    path = (vacuum.path or "").removeprefix("file:")
-    place = workspace.log(need.location).path
-    return os.path.normpath(place) == os.path.normpath(path)
-
-
-def _keys(tables: Iterable[StreamTable], location: str) -> set[str]:
-    return {s.key for table in tables for s in table.sources if s.location == location}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from runnel.model.alerts import AlertKind, key_of
-from runnel.refresh.retention import Need, Risk, needs_of, retention_risks
+from runnel.refresh.retention import Lost, Need, Risk, needs_of, retention_risks
 from runnel.refresh.workspace import Workspace
 
 
@@ -33,12 +33,12 @@ class _Known:
 
     workspace: Workspace
     now: datetime
-    _found: dict[tuple[str, str, int], tuple[Risk, ...]] = field(default_factory=dict)
+    _found: dict[tuple[str, str, int], tuple[Risk | Lost, ...]] = field(default_factory=dict)
 
-    def risks(self, needs: Iterable[Need]) -> list[Risk]:
+    def risks(self, needs: Iterable[Need]) -> list[Risk | Lost]:
         return [replace(risk, need=need) for need in needs for risk in self._risks(need)]
 
-    def _risks(self, need: Need) -> tuple[Risk, ...]:
+    def _risks(self, need: Need) -> tuple[Risk | Lost, ...]:
         place = (need.location, need.identity, need.version)
         if place not in self._found:
             self._found[place] = retention_risks(self.workspace, self.now, [need])

@@ -13,8 +13,8 @@ from runnel.lake.writing import WriteMode
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode
 from runnel.refresh.keeper import SessionKeeper
-from runnel.refresh.retention import hold_back_vacuum
 from runnel.refresh.source_ddl import note_source_ddl, refuse_source_ddl
+from runnel.refresh.vacuum import hold_back_vacuum
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.immediate import catch_up, following_writes
 from runnel.schedule.renew import renew_readers
