@@ -189,6 +189,27 @@ def test_what_reads_from_another_place_belongs_to_another_pass(
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_a_stream_table_that_is_read_since_belongs_to_another_pass(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    """After an ALTER between the decision and the refresh: the pass did not bring it along."""
+    refreshing(monkeypatch, result(RefreshAction.DIFFERENTIAL))
+
+    def together(workspace: Any, tables: Any, pins: Any) -> list[RefreshResult]:
+        return [RefreshResult(str(t.name), RefreshAction.FULL, "test", epoch=2) for t in tables]
+
+    execute = LakeExecutor(lake.workspace, together)
+    lake.add("up", "1m", "x1", at=T0)
+    order = start(lake, "up")
+    for name in names:
+        lake.add(name, "1m", "x1", "up", at=T0)
+    below = replace(order, unit=Unit(tuple(f"default.{name}" for name in names)))
+    assert execute(below).ending is Ending.OVERTAKEN
+    assert execute(order).ending is Ending.DONE
+    assert execute(below).ending is Ending.DONE
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
 def test_a_definition_that_no_longer_fits_fails_once(
     lake: FakeLake, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:

@@ -29,6 +29,7 @@ class Pins:
     data_timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
     _pins: dict[str, Pin] = field(default_factory=dict)
     _unreadable: dict[str, RunnelError] = field(default_factory=dict)
+    _reached: set[str] = field(default_factory=set)
     near: NearRows | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,6 +59,11 @@ class Pins:
         """Fix where this pass left a stream table, whatever others do to it meanwhile."""
         with self._lock:
             self._pins[key] = Pin("trace", incarnation, epoch)
+            self._reached.add(key)
+
+    def has_reached(self, key: str) -> bool:
+        """Whether this pass has brought a stream table to its instant."""
+        return key in self._reached
 
     def forget(self, keys: Iterable[str]) -> None:
         """Look these up again when they are next asked for."""

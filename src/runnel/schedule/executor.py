@@ -76,6 +76,7 @@ class LakeExecutor:
         assert isinstance(snapshot, LakeSnapshot)
         tables = [self._found(key) for key in start.unit.members]
         self._require_same_definitions(tables, snapshot.shared)
+        _require_same_instant(tables, snapshot.shared)
         if len(tables) == 1:
             return (self._one(tables[0], snapshot.shared),)
         try:
@@ -141,6 +142,14 @@ class LakeExecutor:
         if table is None:
             raise _Overtaken
         return table
+
+
+def _require_same_instant(tables: Sequence[StreamTable], pins: Pins) -> None:
+    """A table that was made to read another one since the pass was formed is of another pass."""
+    unit = {table.name.key for table in tables}
+    read = {s.key for table in tables for s in table.sources if s.kind == "stream"}
+    if not all(pins.has_reached(key) for key in read - unit):
+        raise _Overtaken
 
 
 def _places(table: StreamTable) -> set[tuple[str, str | None]]:
