@@ -88,6 +88,9 @@ class Simulation:
             self.at(self.random.uniform(self.began, self.calm), self._crash)
         for name in self.world.bases:
             self.at(self.began + self.random.uniform(0, 20), lambda name=name: self._write(name))
+        if self.shape.ahead:
+            for _ in range(self.shape.processes):
+                self.at(self.calm, self._crash)
         users = Users(self)
         for _ in range(self.shape.events):
             self.at(self.random.uniform(self.began, self.calm), users.act)
@@ -109,6 +112,8 @@ class Simulation:
             lambda tables: self.world.units,
         )  # fmt: skip
         skew = self.random.uniform(-self.shape.skew, self.shape.skew)
+        if self.shape.ahead and self.world.now < self.calm:
+            skew += self.random.choice([0.0, self.shape.ahead])
         clock = SteadyClock(lambda: self.world.now + process.skew, lambda: self.world.now)
         process = Process(self._count, machine, clock, skew)
         self.processes[process.number] = process

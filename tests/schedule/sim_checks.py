@@ -83,8 +83,12 @@ def check_nobody_is_left(run: Simulation) -> int:
     """How many tables that someone wants have come along to the end, whatever happened before."""
 
     def behind(key: str) -> float:
-        view = run.world.tables[key].view
-        return run.world.now - (view.since if view.timestamp is None else view.timestamp)
+        table = run.world.tables[key]
+        view = table.view
+        # An instant to come is that of a clock that ran ahead: it says nothing of the contents.
+        is_ahead = view.timestamp is not None and view.timestamp > run.world.now + run.shape.skew
+        reached = table.reached_at if is_ahead else view.timestamp
+        return run.world.now - (view.since if reached is None else reached)
 
     return _check_turns(run, behind)
 

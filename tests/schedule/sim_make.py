@@ -24,7 +24,8 @@ class Shape:
 
     Failures, crashes and what users do (`events`) come in the `troubled` share of the time: after
     it everything has to be as it should. `outages`: from when to when, in seconds after the
-    beginning, every refresh fails.
+    beginning, every refresh fails. `ahead`: how far the clocks of some processes run ahead, until
+    everything is calm.
     """
 
     tables: int = 7
@@ -38,6 +39,7 @@ class Shape:
     longest: float = 6.0
     schedules: tuple[str, ...] = ("12s", "30s", "1m", "100s")
     skew: float = 0.0
+    ahead: float = 0.0
     outages: tuple[tuple[float, float], ...] = ()
     longest_outage: float = 3600.0
 

@@ -69,6 +69,40 @@ def test_nothing_is_pinned_for_a_refresh_before_spark_is_there() -> None:
     assert lake.at("a") == MINUTE + 9
 
 
+def test_a_clock_that_ran_ahead_stops_nobody() -> None:
+    """A process with a clock one hour ahead ends, and one with the right time goes on."""
+    lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
+    lake.run_all(T0 + 3600)
+    lake.machine = lake.process()
+    lake.write("x")
+    assert lake.run_all(T0 + 1) == ["a", "b"]
+    assert lake.at("a") == lake.at("b") > 3600, "T never goes back"
+    lake.write("x")
+    assert lake.run_all(T0 + 2) == [], "it is not due at every look because of that"
+    assert lake.machine.next_wake(T0 + 2) == T0 + MINUTE
+    assert lake.run_all(T0 + MINUTE) == ["a", "b"]
+    assert lake.skips() == []
+
+
+def test_a_clock_that_was_caught_up_with_is_no_pause() -> None:
+    """What a process has brought to an instant, it brings on when it is due by its own clock."""
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0 + 90)
+    lake.machine = lake.process()
+    lake.write("x")
+    assert lake.run_all(T0 + 1) == ["a"]
+    lake.write("x")
+    assert lake.run_all(T0 + 2 * MINUTE) == ["a"], "T is less than a minute ahead by now"
+
+
+def test_clocks_that_differ_by_seconds_make_no_work() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.run_all(T0 + 5)
+    lake.machine = lake.process()
+    lake.write("x")
+    assert lake.run_all(T0 + 2) == []
+
+
 def test_news_that_do_not_concern_a_table_leave_it_alone() -> None:
     lake = ByHand(table("a", "1m", "x"), table("b", "1m", "y"), table("c", "1m", "b"))
     lake.run_all(T0)

@@ -54,6 +54,15 @@ def scheduler(lake: FakeLake) -> tuple[Machine, Ears]:
     return machine, ears
 
 
+def test_a_timestamp_in_the_future_is_told(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=T0 + 3601)
+    lake.add("b", "1m", "x1", at=T0 + 3)
+    found = status(lake)
+    assert "data timestamp is 60 min ahead of the clock" in (found["a"].lag_note or "")
+    assert found["a"].next_due == instant(T0 + 24)
+    assert found["b"].lag_note is None, "clocks differ by seconds"
+
+
 def test_the_work_of_the_others_in_a_group_counts(lake: FakeLake) -> None:
     add_diamond(lake)
     notes = {name: row.lag_note for name, row in status(lake).items()}

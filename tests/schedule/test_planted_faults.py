@@ -25,7 +25,7 @@ from schedule.sim_checks import (
 from schedule.sim_make import Shape
 from schedule.sim_outage import check_recovered, with_outages
 from schedule.sim_world import Broken, World
-from schedule.test_simulator import CALM, CROWDED, EVENTFUL, SHARED, TROUBLED, WILD
+from schedule.test_simulator import AHEAD, CALM, CROWDED, EVENTFUL, SHARED, TROUBLED, WILD
 
 FAILING = Shape(processes=2, skew=2.0, failures=0.1)
 _SEEDS = 120
@@ -102,6 +102,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "who was busy is forgotten": Fault(
         "s behind", ((failures, "busy_pause", _does(1e5)),), SHARED, check_nobody_is_left
+    ),
+    "who is ahead of the clock waits for it": Fault(
+        "s behind", ((Machine, "_reached", lambda self, unit, now: self._timestamp(unit)),), AHEAD,
+        check_nobody_is_left,
     ),
     "an outage counts like any error": Fault(
         "suspended", ((Failures, "_verdict", _does("planted")),), with_outages, check_recovered

@@ -38,6 +38,8 @@ SHARED = Shape(processes=3, workers=2, skew=3.0, crashes=3, failures=0.1, horizo
 EVENTFUL = Shape(events=10, horizon=300.0)
 WILD = Shape(events=8, processes=2, workers=3, skew=3.0, crashes=2, failures=0.1, horizon=360.0)
 
+AHEAD = Shape(processes=2, ahead=3600.0, crashes=3, horizon=360.0)
+
 
 def _seeds(share: float) -> Iterator[int]:
     yield from [int(_SEED)] if _SEED else range(int(share * _RUNS))
@@ -94,8 +96,8 @@ def test_nobody_starves_and_who_is_late_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [TIMED, TROUBLED, SHARED, EVENTFUL, WILD],
-    ids=["cron lines", "failures", "processes", "users", "everything"],
+    "shape", [TIMED, TROUBLED, SHARED, EVENTFUL, WILD, AHEAD],
+    ids=["cron lines", "failures", "processes", "users", "everything", "clocks"],
 )  # fmt: skip
 def test_the_promises_hold(shape: Shape) -> None:
     """And nobody is left behind, however it failed, crashed, lost its lease or was redefined."""

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+AHEAD = 60.0
+"""Beyond so many seconds an instant to come is no difference of clocks: one of them was wrong."""
+
 
 @dataclass(slots=True)
 class SteadyClock:

@@ -19,7 +19,7 @@ def join(
     """Whether a pass under way leads where the unit has to go: then it comes along."""
     together = {unit, *graph.above[unit]}
     for of_pass in reversed(passes.under_way.values()):
-        if of_pass.snapshot.timestamp < due or of_pass.graph is not graph:
+        if of_pass.at < due or of_pass.graph is not graph:
             continue
         missing = together - of_pass.members
         if _fits(missing, of_pass, passes, tables):

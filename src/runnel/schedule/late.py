@@ -26,7 +26,7 @@ class Late:
         for of_pass in passes.under_way.values():
             for unit in sorted(of_pass.running | of_pass.waiting, key=lambda u: u.members):
                 mark = (of_pass.number, unit)
-                if mark in self._noted or of_pass.snapshot.timestamp >= last_due(unit):
+                if mark in self._noted or of_pass.at >= last_due(unit):
                     continue
                 self._noted.add(mark)
                 if unit not in told:

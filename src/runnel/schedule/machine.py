@@ -15,6 +15,7 @@ from runnel.model.alerts import AlertKind, Alerts
 from runnel.model.refresh import TableState
 from runnel.model.results import RefreshResult
 from runnel.model.smoothing import averaged
+from runnel.schedule.clock import AHEAD
 from runnel.schedule.dues import Dues
 from runnel.schedule.failures import Failures
 from runnel.schedule.joining import join
@@ -61,6 +62,7 @@ class Machine:
     _plan: LagPlan | None = None
     _revision: int | None = None
     _dues: Dues = field(default_factory=Dues)
+    _brought: dict[Unit, tuple[float, float]] = field(default_factory=dict)
     _failures: Failures = field(init=False)
     _late: Late = field(init=False)
     _watch: Watch = field(init=False)
@@ -94,6 +96,7 @@ class Machine:
         if event.ending is Ending.DONE:
             of_pass.done.add(start.unit)
             self._advance(start.snapshot, event.results)
+            self._note_brought(start.unit, of_pass)
             self._failures.forget(start.unit)
         else:
             of_pass.drop_below(start.unit)
@@ -149,7 +152,7 @@ class Machine:
     def next_due(self, unit: Unit, now: float) -> float:
         """When a unit is due by its own schedule after now."""
         known = all(key in self.tables for key in unit.members)
-        return self._dues.next(unit, now, self._timestamp(unit) if known else -inf)
+        return self._dues.next(unit, now, self._reached(unit, now) if known else -inf)
 
     def _due(self, now: float) -> list[Unit]:
         """Units whose due instant they have not reached, and that nothing keeps from starting."""
@@ -164,7 +167,23 @@ class Machine:
         return sorted(free, key=lambda unit: (self._deadline(unit, now), unit.members))
 
     def _is_due(self, unit: Unit, now: float) -> bool:
-        return self._timestamp(unit) < self._dues.last(unit, now)
+        return self._reached(unit, now) < self._dues.last(unit, now)
+
+    def _reached(self, unit: Unit, now: float) -> float:
+        """How far a unit has come by the clock of this process.
+
+        T is no measure of it while it lies in the future: a clock that was wrong set it, and who
+        waited until that time is there would refresh nothing meanwhile.
+        """
+        reached = self._timestamp(unit)
+        if reached <= now:
+            return reached
+        brought, at = self._brought.get(unit, (-inf, -inf))
+        return at if brought == reached or reached > now + AHEAD else reached
+
+    def _note_brought(self, unit: Unit, of_pass: Pass) -> None:
+        if all(key in self.tables for key in unit.members):
+            self._brought[unit] = (self._timestamp(unit), of_pass.at)
 
     def _timestamp(self, unit: Unit) -> float:
         return min(-inf if (t := self.tables[k].timestamp) is None else t for k in unit.members)
@@ -185,7 +204,7 @@ class Machine:
     def _deadline(self, unit: Unit, now: float) -> float:
         """Until when the unit should have been refreshed; what is late longest comes first."""
         targets = [t for k in unit.members if (t := self.plan.aims[k].target) is not None]
-        reached = self._timestamp(unit)
+        reached = self._reached(unit, now)
         if not targets or reached == -inf:
             return self._dues.last(unit, now)
         return reached + min(targets)
@@ -202,7 +221,7 @@ class Machine:
         reached = max((t for v in tables if (t := v.timestamp) is not None), default=-inf)
         timestamp = max(now, reached + _INSTANT)
         snapshot = self.book.pin(timestamp, [*tables, *self._to_join(now)])
-        of_pass = self.passes.open(snapshot, graph, deadlines)
+        of_pass = self.passes.open(now, snapshot, graph, deadlines)
         self._settle_quiet(of_pass)
         if of_pass.waiting and not self.is_ready():
             # Whoever waited here would be as late in the end as it was when it began to wait.
@@ -272,6 +291,7 @@ class Machine:
             self.tables[key] = replace(
                 self.tables[key], timestamp=timestamp, errors=0, retry_at=None
             )
+        self._note_brought(unit, of_pass)
 
     def _is_quiet(self, unit: Unit, of_pass: Pass) -> bool:
         tables, snapshot = self.tables, of_pass.snapshot

@@ -10,6 +10,8 @@ from math import inf, isfinite
 from runnel.catalog import StreamTable
 from runnel.model.refresh import TableState
 from runnel.model.settings import Settings
+from runnel.model.tabular import duration
+from runnel.schedule.clock import AHEAD
 from runnel.schedule.diamonds import planned_units
 from runnel.schedule.held_up import HeldUp, held_up
 from runnel.schedule.lag import LagPlan, plan_lag
@@ -18,6 +20,10 @@ from runnel.schedule.staleness import is_stale
 from runnel.schedule.units import Unit, condense
 from runnel.schedule.views import TableView, instant
 
+_AHEAD_OF_CLOCK = (
+    "its data timestamp is {} ahead of the clock, which was or is wrong: how old its contents are "
+    "is not known"
+)
 _AT_REST = (TableState.SUSPENDED, TableState.UPSTREAM_SUSPENDED)
 
 
@@ -58,6 +64,8 @@ class Outlook:
         table = self.tables[key]
         state = self._state(key)
         notes = [note_of(key, table, self.plan, self.missed.get(key))]
+        if (ahead := _reached(table) - now) > AHEAD:
+            notes.append(_AHEAD_OF_CLOCK.format(duration(ahead)))
         if key in self.held_up:
             notes.append(self.held_up[key][1])
         due = None if state in _AT_REST else self._next_due(key, now)
@@ -80,6 +88,8 @@ class Outlook:
                 continue
             last = rhythm.last(now)
             reached = min(_reached(self.tables[k]) for k in other.members)
+            # What lies far ahead was set by a wrong clock, and keeps nobody waiting.
+            reached = min(reached, now) if reached > now + AHEAD else reached
             due = min(due, last if reached < last else rhythm.next(reached))
         for other in {unit, *self.plan.graph.above[unit]}:
             due = max([due, *(self.tables[k].retry_at or due for k in other.members)])

@@ -15,10 +15,12 @@ class Pass:
     """One instant, and the units that are still to be brought to it.
 
     `begun` are those that were started in it, however that ended. `graph` is the one it was formed
-    in: definitions may change meanwhile.
+    in: definitions may change meanwhile. `at` is when it was formed: T can be later, when another
+    clock is ahead, or was.
     """
 
     number: int
+    at: float
     snapshot: Snapshot
     graph: Condensed
     deadlines: dict[Unit, float]
@@ -65,9 +67,11 @@ class Passes:
     under_way: dict[int, Pass] = field(default_factory=dict)
     _count: int = 0
 
-    def open(self, snapshot: Snapshot, graph: Condensed, deadlines: dict[Unit, float]) -> Pass:
+    def open(
+        self, at: float, snapshot: Snapshot, graph: Condensed, deadlines: dict[Unit, float]
+    ) -> Pass:
         self._count += 1
-        found = Pass(self._count, snapshot, graph, deadlines, waiting=set(deadlines))
+        found = Pass(self._count, at, snapshot, graph, deadlines, waiting=set(deadlines))
         self.under_way[found.number] = found
         return found
 
