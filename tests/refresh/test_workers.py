@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from runnel.model.settings import Settings
+from runnel.refresh import workspace as workspaces
 from runnel.refresh.workspace import Workspace
 
 
@@ -79,6 +81,37 @@ def test_one_that_the_server_has_forgotten_is_replaced(workspace: Workspace) -> 
     second = used(workspace, zone="UTC")
     assert second is not first
     assert used(workspace, zone="UTC") is second
+
+
+def test_who_is_stopped_is_stopped_alone(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run in a thread ends while the same lake refreshes a table by hand."""
+    cancelled: list[Any] = []
+    done = threading.Event()
+
+    def cancel(session: Any) -> None:
+        cancelled.append(session)
+        done.set()
+
+    monkeypatch.setattr(workspaces, "cancel", cancel)
+    run = workspace.for_run()
+    with workspace.worker({}, adaptive=True) as by_hand, run.worker({}, adaptive=True) as of_run:
+        run.abandon()
+        assert done.wait(10)
+        assert (cancelled, run.is_ending.is_set()) == ([of_run], True)
+        assert not workspace.is_ending.is_set(), "what fails here has failed"
+    assert used(workspace) is by_hand
+    with workspace.worker({}, adaptive=True), workspace.worker({}, adaptive=True) as another:
+        assert another is not of_run, "it may still be cancelled"
+
+
+def test_a_run_uses_the_sessions_of_its_lake(workspace: Workspace) -> None:
+    run = workspace.for_run()
+    first = used(workspace)
+    assert used(run) is first
+    workspace.forget_functions()
+    assert used(run) is not first
 
 
 def test_they_are_given_back_at_the_end(workspace: Workspace, session: Remote) -> None:

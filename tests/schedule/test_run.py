@@ -11,11 +11,11 @@ import pytest
 
 from lake.traces import LAYOUT, append
 from runnel.catalog import Owner, StreamTable
-from runnel.errors import ErrorClass, SparkEnded
+from runnel.errors import ErrorClass, SourceError, SparkEnded
 from runnel.model.refresh import Outcome
-from runnel.refresh.attempt import lease_of
+from runnel.refresh.attempt import lease_of, note_failure
 from runnel.refresh.storage import storage_lease
-from runnel.schedule import run
+from runnel.schedule import executor, loop, run
 from runnel.schedule.run import run_lake
 from schedule.lake import FakeLake
 
@@ -117,6 +117,27 @@ def test_when_its_spark_has_ended_no_table_is_to_blame(
         after = lake.stored(table)
         assert (after.consecutive_errors, after.last_error, after.retry_at) == (0, None, None)
     assert left in {a.id for a in lake.workspace.catalog.history("default.a")}
+
+
+def test_a_refresh_that_hangs_leaves_the_lake_as_it_was(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails later, by hand, has failed; it was not interrupted by the end of that run."""
+    monkeypatch.setattr(loop, "FINISH_SECONDS", 0.1)
+    monkeypatch.setattr(loop, "ABANDON_SECONDS", 0.1)
+    stop, go_on = threading.Event(), threading.Event()
+    table = lake.add("a", "1m", "x1", at=time() - 1000)
+    lake.base("x1").version = 2
+
+    def hang(*arguments: object, **options: object) -> None:
+        stop.set()
+        go_on.wait(60)
+
+    monkeypatch.setattr(executor, "refresh_table", hang)
+    run_lake(lake.workspace, once=False, stop=stop)
+    note_failure(lake.workspace, table, SourceError("it is gone"))
+    assert [a.outcome for a in lake.workspace.catalog.history("default.a")] == [Outcome.FAILED]
+    go_on.set()
 
 
 def test_who_is_told_to_end_hears_nothing_of_a_spark_that_ended_too(lake: FakeLake) -> None:

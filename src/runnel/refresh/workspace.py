@@ -38,7 +38,7 @@ class Workspace:
     keys of catalog views that this session had; `functions` those of the user's own, by key;
     `pending`, by key, tables that are being made and that the catalog does not know yet, seen
     by those who make them; `step_rows`, by incarnation and step, how many rows a program's step
-    had last time. `is_ending`: what fails now fails because the process ends.
+    had last time. `is_ending`: what fails now fails because whoever refreshes here was stopped.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Workspace:
     _idle: dict[tuple[tuple[str, str], ...], list[SparkSession]] = field(default_factory=dict)
     _in_use: list[SparkSession] = field(default_factory=list)
     _frames: OrderedDict[tuple[int, str, int], DataFrame] = field(default_factory=OrderedDict)
-    _sessions_since: int = 0
+    _ages: list[int] = field(default_factory=lambda: [0])
     _pools: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,7 +120,7 @@ class Workspace:
         """Begin new worker sessions: each holds a function as it was when it first called it."""
         with self._lock:
             self.compiled.clear()
-            self._sessions_since += 1
+            self._ages[0] += 1
 
     def upstream(self, source: Source) -> StreamTable | None:
         """The stream table a source stands for, as the catalog has it now."""
@@ -134,13 +134,18 @@ class Workspace:
         """The same workspace, in which these tables are there already."""
         return replace(self, pending={**self.pending, **{t.name.key: t for t in tables}})
 
+    def for_run(self) -> Workspace:
+        """The same workspace for someone who can be stopped without those beside them."""
+        return replace(self, is_ending=threading.Event(), _in_use=[])
+
     @contextmanager
     def worker(self, settings: Mapping[str, str], adaptive: bool) -> Iterator[SparkSession]:
         """A session that nobody else uses meanwhile, with a query's settings; kept for the next.
 
-        Not after an interrupt: what it did may still be running there.
+        Not after an interrupt, or when it was abandoned: what it did may still be running there,
+        and is cancelled until it is not; a refresh that came to it would be too.
         """
-        since = str(self._sessions_since)
+        since = str(self._ages[0])
         key = (*sorted(settings.items()), ("adaptive", str(adaptive)), ("since", since))
         with self._lock:
             idle = self._idle.setdefault(key, [])
@@ -160,8 +165,8 @@ class Workspace:
             raise
         finally:
             with self._lock:
-                self._in_use = [other for other in self._in_use if other is not session]
-                if is_clean:
+                self._in_use[:] = [other for other in self._in_use if other is not session]
+                if is_clean and not self.is_ending.is_set():
                     self._idle[key].append(session)
 
     def frame(
@@ -186,12 +191,10 @@ class Workspace:
         return end_of(spark) if spark is not None else None
 
     def abandon(self) -> None:
-        """End what refreshes have running in Spark, here and now; others' jobs go on."""
+        """End what refreshes of this workspace have running in Spark; others' jobs go on."""
         self.is_ending.set()
         with self._lock:
             sessions = list(self._in_use)
-            # They are cancelled until nothing runs: a refresh that came to one would be too.
-            self._sessions_since += 1
         ending = [threading.Thread(target=cancel, args=(s,), daemon=True) for s in sessions]
         for thread in ending:
             thread.start()

@@ -51,6 +51,8 @@ def run_lake(
     When the Spark of this process ends meanwhile, that is the error that is raised.
     """
     limits = limits_of(workspace.settings, workers)
+    # Who stops it means this run, not what others do in the same lake, now or later.
+    workspace = workspace.for_run()
     clock = SteadyClock()
     house = _House(workspace, clock, notice_names)
     book = LakeBook(workspace)
@@ -68,15 +70,11 @@ def run_lake(
         workspace.abandon, house.keep, executor.tidy,
     )  # fmt: skip
     done: list[RefreshResult] = []
-    try:
-        if once:
-            house.keep()
-            done = [result for result in loop.once() if not is_reserved(result.name)]
-        else:
-            loop.forever()
-    finally:
-        if not loop.is_hanging:
-            workspace.is_ending.clear()
+    if once:
+        house.keep()
+        done = [result for result in loop.once() if not is_reserved(result.name)]
+    else:
+        loop.forever()
     if loop.lost is not None:
         _close_own(workspace)
         if not loop.stop.is_set():
