@@ -53,8 +53,8 @@ def test_sigterm_ends_it_cleanly(folder: Path) -> None:
     asked = monotonic()
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
+    assert monotonic() - asked < 10
     assert process.stderr.read().strip() == "stopped"
-    assert monotonic() - asked < 30, "ten seconds, on a machine that has time"
 
 
 def test_the_live_view_on_a_terminal(folder: Path, catalog: Writer, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import pytest
@@ -16,6 +16,7 @@ from runnel.schedule.clock import SteadyClock
 from runnel.schedule.loop import Loop
 from runnel.schedule.machine import Limits, Machine
 from runnel.schedule.views import Ending, Finished, Start, TableView
+from runnel.schedule.webhook import CLOSE_SECONDS
 from schedule.by_hand import T0, ByHand, table
 from schedule.sim_world import SimSnapshot
 
@@ -106,6 +107,11 @@ def test_refreshes_overlap() -> None:
     assert worker.most_at_once == 3
 
 
+def test_once_tells_of_every_table() -> None:
+    lake = ByHand(*(table(f"t{i}", "1m", "x") for i in range(1100)), concurrent=8)
+    assert len(make(lake, Worker(lake)).once()) == 1100
+
+
 def test_a_stop_lets_what_runs_finish_and_starts_nothing_more() -> None:
     lake = ByHand(table("a", "1m", "x"), table("b", "1m", "a"))
     gate, stop, seen = threading.Event(), threading.Event(), Seen()
@@ -137,7 +143,20 @@ def test_what_hangs_is_abandoned_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_end_comes_within_ten_seconds() -> None:
-    assert loops.FINISH_SECONDS + loops.ABANDON_SECONDS < 9
+    """What notices the stop, lets refreshes finish, abandons them and posts the last alerts."""
+    seconds = (loops._LONGEST_SLEEP, loops.FINISH_SECONDS, loops.ABANDON_SECONDS, CLOSE_SECONDS)
+    assert sum(seconds) <= 8
+
+
+def test_a_stop_is_noticed_however_seldom_it_looks_for_work() -> None:
+    lake = ByHand(table("a", "1m", "x"))
+    lake.machine.limits = replace(lake.machine.limits, interval=3600.0)
+    stop = threading.Event()
+    loop = make(lake, Worker(lake), stop=stop)
+    threading.Timer(0.5, stop.set).start()
+    began = monotonic()
+    loop.forever()
+    assert monotonic() - began < 5
 
 
 def test_a_worker_that_dies_is_an_error_of_the_table() -> None:

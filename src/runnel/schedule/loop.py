@@ -18,6 +18,8 @@ from runnel.schedule.views import Ending, Finished, Start
 
 _log = logging.getLogger("runnel")
 _LEAST = 0.02
+# A signal only sets an event: who sleeps longer would see it too late.
+_LONGEST_SLEEP = 0.5
 _NO_WORK = "the scheduler could not look for work"
 _NO_CARE = "the scheduler could not look after the lake"
 _NO_NOTE = "the end of a refresh could not be noted"
@@ -65,12 +67,14 @@ class Loop:
     _running: dict[tuple[int, str], Start] = field(default_factory=dict)
     _tidying: set[str] = field(default_factory=set)
     _turns: dict[str, threading.Lock] = field(default_factory=dict)
-    _results: list[RefreshResult] = field(default_factory=list)
+    _results: list[RefreshResult] | None = None
     _troubles: dict[str, str] = field(default_factory=dict)
     lost: RunnelError | None = None
 
     def once(self) -> list[RefreshResult]:
         """Refresh what is due now, each table at most once, and come back."""
+        done: list[RefreshResult] = []
+        self._results = done
         try:
             self._begin(self.machine.decide(self.clock()))
             while self._is_at_work and self._goes_on:
@@ -78,7 +82,7 @@ class Loop:
                     self._begin(self.machine.continue_passes())
         finally:
             self._end()
-        return self._results
+        return done
 
     def forever(self) -> None:
         """Go on until `stop` is set, Ctrl-C is pressed, or what every refresh needs is `lost`."""
@@ -115,9 +119,17 @@ class Loop:
         except Exception as error:
             # The catalog may come back, a table may just have been dropped: the next look tells.
             self._start_afresh(_NO_WORK, error)
-        if self._take(max(_LEAST, pause)):
+        if self._wait(max(_LEAST, pause)):
             while self._take(0.0):
                 pass
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait for a refresh to end, or to be stopped; whether one has ended."""
+        deadline = monotonic() + seconds
+        while self._goes_on and (left := deadline - monotonic()) > 0:
+            if self._take(min(left, _LONGEST_SLEEP)):
+                return True
+        return False
 
     def _start_afresh(self, what: str, error: Exception) -> None:
         """What is no error of the lake may come from what the scheduler believes of it."""
@@ -192,9 +204,9 @@ class Loop:
         except Empty:
             return False
         self._running.pop((event.start.number, str(event.start.unit)), None)
-        self._results.extend(event.results)
+        if self._results is not None:
+            self._results.extend(event.results)
         self.lost = self.lost or event.fault
-        del self._results[:-1000]
         try:
             self.machine.finished(self.clock(), event)
             self._warn(_NO_NOTE, None)

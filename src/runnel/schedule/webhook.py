@@ -19,6 +19,7 @@ from runnel.errors import UserError
 
 _LOG = logging.getLogger("runnel.alerts")
 _TIMEOUT = 5.0
+CLOSE_SECONDS = 2.0
 _PAUSES = (1.0, 5.0, 20.0)
 _WAITING = 1000
 _WORTH_REPEATING = frozenset({408, 425, 429})
@@ -60,7 +61,7 @@ class Webhook:
         except queue.Full:
             self._failed(f"{_WAITING} alerts are waiting already")
 
-    def close(self, wait: float = 5.0) -> None:
+    def close(self, wait: float = CLOSE_SECONDS) -> None:
         """Post what is left, each once and without pauses, for at most `wait` seconds."""
         self._closing.set()
         if self._thread is None:
