@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from guards.conftest import Bench
-from runnel.errors import ImmediateRefreshFailed, QueryFailed
+from runnel.errors import ImmediateRefreshFailed, QueryFailed, RunnelError, SystemFault
 from runnel.model.refresh import RefreshMode, TableState
+from runnel.refresh.attempt import note_failure
+from runnel.refresh.workspace import Workspace
 from runnel.schedule import immediate
+from runnel.schedule.alerting import AlertBook
 from runnel.schedule.immediate import catch_up, following_writes
 
 NOW = RefreshMode.IMMEDIATE
@@ -71,6 +74,46 @@ def test_a_failing_refresh_says_that_the_write_stays(
     assert "division by zero" in str(caught.value)
     assert isinstance(caught.value.__cause__, QueryFailed)
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("error", "is_given_up"),
+    [(QueryFailed("division by zero"), True), (SystemFault("full"), False)],
+)
+def test_what_fails_write_after_write_is_suspended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: RunnelError, is_given_up: bool
+) -> None:
+    """As by `run`: not because of an outage, and writes go on without it then."""
+    workspace = bench.workspace
+    workspace.alerts = AlertBook(workspace.catalog, workspace.settings)
+    told: list[str] = []
+    workspace.alerts.subscribe(lambda alert: told.append(str(alert.kind)))
+
+    def fail(workspace: Workspace, keys: set[str]) -> None:
+        found = workspace.catalog.find("default.direct")
+        assert found is not None
+        raise note_failure(workspace, found, error)
+
+    monkeypatch.setattr(immediate, "refresh_pass", fail)
+    bench.base("orders")
+    table = bench.stream("direct", "orders", mode=NOW)
+    bench.stream("healthy", "orders", mode=NOW)
+    said = []
+    for _ in range(workspace.settings.max_consecutive_errors):
+        assert "auto_suspended" not in told
+        with pytest.raises(ImmediateRefreshFailed) as caught, following_writes(workspace):
+            bench.append("orders")
+        said.append("direct failed too often in a row and is suspended" in str(caught.value))
+    assert said == [False, False, is_given_up]
+    assert ("auto_suspended" in told) is is_given_up
+    after = workspace.catalog.get(table.id)
+    assert after is not None
+    assert after.state is (TableState.SUSPENDED if is_given_up else TableState.ACTIVE)
+    asked: list[set[str]] = []
+    monkeypatch.setattr(immediate, "refresh_pass", lambda workspace, keys: asked.append(keys))
+    with following_writes(workspace):
+        bench.append("orders")
+    assert asked == [{"default.healthy"} if is_given_up else {"default.direct", "default.healthy"}]
 
 
 def test_an_error_of_the_write_itself_is_not_hidden(bench: Bench, passes: list[set[str]]) -> None:

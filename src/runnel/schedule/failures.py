@@ -57,9 +57,9 @@ class Failures:
         table = replace(tables[key], errors=tables[key].errors + 1)
         known = self.book.failures(table) if table.errors >= self.most else ()
         said = (event.error or "unknown").partition("\n")[0]
-        verdict = self._verdict(now, event.is_retryable, table, known)
-        if verdict is not None:
-            tables[key] = self._suspend(table, f"{verdict}: {said}")
+        given_up = self._verdict(now, event.is_retryable, table, known)
+        if given_up is not None:
+            tables[key] = self._suspend(table, f"{given_up}: {said}")
             return
         tables[key] = self._hold_off(now, event.is_retryable, table, next_due)
         outage = _outage(known)
@@ -69,14 +69,7 @@ class Failures:
     def _verdict(
         self, now: float, is_retryable: bool, table: TableView, known: Sequence[Failure]
     ) -> str | None:
-        """Why a table is given up; None when it is not."""
-        told = f"failed {table.errors} times in a row"
-        if not is_retryable:
-            return told if _faults(known) >= self.most else None
-        outage = _outage(known)
-        if len(outage) < self.most or now - outage[-1].at <= self.longest:
-            return None
-        return f"{told}, for {duration(now - outage[-1].at)}"
+        return verdict(now, is_retryable, table, known, self.most, self.longest)
 
     def _hold_off(
         self, now: float, is_retryable: bool, table: TableView, next_due: float
@@ -101,6 +94,20 @@ class Failures:
             errors=table.errors, since=since, next_try=next_try,
             suspended_after=instant(outage[-1].at + self.longest),
         )  # fmt: skip
+
+
+def verdict(
+    now: float, is_retryable: bool, table: TableView, known: Sequence[Failure], most: int,
+    longest: float,
+) -> str | None:  # fmt: skip
+    """Why a table is given up after these failures; None when it is not."""
+    told = f"failed {table.errors} times in a row"
+    if not is_retryable:
+        return told if _faults(known) >= most else None
+    outage = _outage(known)
+    if len(outage) < most or now - outage[-1].at <= longest:
+        return None
+    return f"{told}, for {duration(now - outage[-1].at)}"
 
 
 def _outage(known: Sequence[Failure]) -> list[Failure]:

@@ -6,7 +6,7 @@ it tell. So every way of writing is seen, and a statement that writes nothing co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from runnel.catalog import Source, StreamTable
@@ -16,6 +16,7 @@ from runnel.model.refresh import RefreshMode, TableState
 from runnel.refresh.looking import pin_source
 from runnel.refresh.views import redefined_view
 from runnel.refresh.workspace import Workspace
+from runnel.schedule.giving_up import suspend_failing
 from runnel.schedule.order import downstream, refresh_order
 from runnel.schedule.passes import refresh_pass
 
@@ -92,7 +93,8 @@ def _follow(workspace: Workspace, moved: set[str]) -> None:
         refresh_pass(workspace, targets)
     except RunnelError as error:
         shown = ", ".join(sorted(map(str, written)))
-        raise _not_followed(shown, _names(tables, targets), error) from error
+        given_up = suspend_failing(workspace, tables.values())
+        raise _not_followed(shown, _names(tables, targets), error, given_up) from error
 
 
 def _follows_writes(table: StreamTable) -> bool:
@@ -140,12 +142,19 @@ def _names(tables: Tables, keys: Iterable[str]) -> str:
     return ", ".join(str(tables[key].name) for key in sorted(keys))
 
 
-def _not_followed(written: str, names: str, error: RunnelError) -> ImmediateRefreshFailed:
+def _not_followed(
+    written: str, names: str, error: RunnelError, given_up: Sequence[str]
+) -> ImmediateRefreshFailed:
+    hint = "mend the cause, the table follows when it is next read or refreshed"
+    if given_up:
+        hint = (
+            f"{', '.join(given_up)} failed too often in a row and is suspended, so that writes go "
+            "on without it; mend the cause, then RESUME it"
+        )
     return ImmediateRefreshFailed(
         f"{written} was written, but not every IMMEDIATE table below it could follow: {names}",
         detail=f"the write is committed; the refresh failed: {error.primary}",
-        hint="do not write again: mend the cause, the table follows when it is next read or "
-        "refreshed",
+        hint=f"do not write again: {hint}",
         cause=error,
     )
 
