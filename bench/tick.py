@@ -1,11 +1,16 @@
-"""How long a tick of the scheduler takes when there is nothing to do: `python -m bench.tick`."""
+"""How long a tick of the scheduler takes when there is nothing to do: `python -m bench.tick`.
+
+The exit code is 1 when that is more than it may be.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,24 +34,31 @@ from runnel.schedule.run import lake_units
 
 ROUNDS = 9
 PERIOD = 24.0
+LIMIT = 0.5
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--sources", type=int, default=50)
-    chosen = parser.parse_args()
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a tick may take")
+    chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         workspace = make_lake(Path(folder), chosen.tables, chosen.sources)
         start = datetime.now(UTC).timestamp()
         book = LakeBook(workspace)
         machine = Machine(book, LoggedAlerts(), units=partial(lake_units, book))
         _report("first look", [_timed(machine, start)])
-        _report("nothing due", [_timed(machine, start + 0.001 * i) for i in range(ROUNDS)])
+        idle = [_timed(machine, start + 0.001 * i) for i in range(ROUNDS)]
+        ticks = [_report("nothing due", idle)]
         due = [_timed(machine, start + PERIOD * i) for i in range(2, ROUNDS + 2)]
-        _report(f"all {chosen.tables:,} due, no news", due)
+        ticks.append(_report(f"all {chosen.tables:,} due, no news", due))
         _report("sources looked at for what they may lose", [_watched(workspace)])
         workspace.catalog.close()
+    if max(ticks) >= chosen.limit:
+        print(f"a tick took {max(ticks):.3f} s, {chosen.limit:g} s at most were expected")
+        return 1
+    return 0
 
 
 def make_lake(folder: Path, tables: int, sources: int) -> Workspace:
@@ -113,9 +125,11 @@ def _watched(workspace: Workspace) -> tuple[float, float]:
     return perf_counter() - start, process_time() - used
 
 
-def _report(what: str, seconds: list[tuple[float, float]]) -> None:
-    clock, used = (1000 * median(values) for values in zip(*seconds, strict=True))
-    print(f"{what}: {clock:.1f} ms, of which {used:.1f} ms at work", flush=True)
+def _report(what: str, seconds: list[tuple[float, float]]) -> float:
+    """Tell what something took by the clock, and give it in seconds."""
+    clock, used = (median(values) for values in zip(*seconds, strict=True))
+    print(f"{what}: {1000 * clock:.1f} ms, of which {1000 * used:.1f} ms at work", flush=True)
+    return clock
 
 
 def _no_spark() -> Any:
@@ -123,4 +137,4 @@ def _no_spark() -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
