@@ -57,7 +57,9 @@ def plan_refresh(workspace: Workspace, table: StreamTable, frontier: Frontier) -
         return RefreshPlan(table, action, reason, frontier, windows, epoch=epoch)
     is_compared = is_read(workspace, table)
     prediction, totals = _predict(workspace, table, windows, is_compared)
-    if action is None:
+    if action is None and table.mode.is_strict and not prediction.is_measured:
+        action, reason = RefreshAction.DIFFERENTIAL, f"refresh mode is {table.mode}"
+    elif action is None:
         action, reason = _choose(windows, prediction, totals, workspace.settings.max_change_ratio)
     modelled = _model(action, windows, totals, is_compared)
     predicted = {**prediction.to_json(), "model": modelled}
@@ -89,9 +91,18 @@ def _forced(table: StreamTable, windows: Mapping[str, Window]) -> tuple[RefreshA
         return RefreshAction.FULL, "refresh mode is FULL"
     if table.not_differential:
         return RefreshAction.FULL, table.not_differential
-    if table.mode.is_strict:
+    if table.mode.is_strict and not _may_start_from_empty(table, windows):
         return RefreshAction.DIFFERENTIAL, f"refresh mode is {table.mode}"
     return None, ""
+
+
+def _may_start_from_empty(table: StreamTable, windows: Mapping[str, Window]) -> bool:
+    """Whether rows go from a cycle: all is followed that stood on them, or computed from empty.
+
+    The members get the difference either way, and stay as strict as the user wants them.
+    """
+    is_shrinking = any(w.is_changed and not w.insert_only for w in windows.values())
+    return table.keeps_cycle and is_shrinking
 
 
 def _choose(
