@@ -16,7 +16,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) --version 2>&1)" >&2; \
 	  echo "hint: install Python 3.11+ and run make PYTHON=python3.11 <target>" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@scripts/make_venv.sh $(PYTHON) $(VENV)
 	@echo "installing the locked dependencies into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
