@@ -56,7 +56,7 @@ format: $(STAMP) ## Let ruff format and fix the code
 	$(BIN)/ruff format src tests scripts bench
 	$(BIN)/ruff check --fix src tests scripts bench
 
-bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways
+bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways; fails when a promise is not kept
 	$(BIN)/python -m bench $(ARGS)
 
 bench-tpch: setup ## Measure the 22 queries of TPC-H (ARGS="--scale 1")
