@@ -31,8 +31,7 @@ def main() -> int:
             shutil.rmtree(folder, ignore_errors=True)
     report.write(measured, options.out or f"spine-{options.rows}.json")
     print(report.table(measured))
-    checked = [*measured["rounds"], *([measured["tiny"]] if "tiny" in measured else [])]
-    return 0 if all(found["verified"] for found in checked) else 1
+    return 0 if report.is_good(measured) else 1
 
 
 def _measure(lake: Lake, folder: Path, options: argparse.Namespace) -> dict[str, Any]:

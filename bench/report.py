@@ -31,6 +31,13 @@ def table(report: dict[str, Any]) -> str:
     return f"{_head(report)}{rows}\n{_judged(report)}"
 
 
+def is_good(report: dict[str, Any]) -> bool:
+    """Whether the contents were right everywhere, and every promise was kept."""
+    checked = [*report["rounds"], *([report["tiny"]] if "tiny" in report else [])]
+    is_right = all(found["verified"] for found in checked)
+    return is_right and all(promise.is_kept for promise in promises(report))
+
+
 def write(report: dict[str, Any], name: str) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / name
@@ -54,9 +61,9 @@ def _row(measured: dict[str, Any]) -> list[str]:
 
 
 def _judged(report: dict[str, Any]) -> str:
-    found = promises(report)
-    broken = [str(promise) for promise in found if not promise.is_kept]
-    return "\n".join([f"{len(found) - len(broken)} of {len(found)} promises kept", *broken])
+    found = sorted(promises(report), key=lambda promise: not promise.is_kept)
+    kept = sum(promise.is_kept for promise in found)
+    return "\n".join([f"{kept} of {len(found)} promises kept", *map(str, found)])
 
 
 def _ratio(slow: float | None, fast: float | None) -> str:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _SECONDS = 90
 # rows in, rows out, the two times, and the verdict.
-_NUMBERS = r"([\d,]+) +(\+[\d,]+ -[\d,]+) +([\d.]+ m?s) +([\d.]+ m?s) +(ok|as before)$"
+_NUMBERS = r"([\d,]+) +(\+[\d,]+ -[\d,]+) +([\d.]+ m?s) +([\d.]+ m?s) +ok$"
 
 
 def test_it_takes_less_than_it_may_and_shows_all_it_should(tmp_path: Path) -> None:
@@ -42,6 +42,4 @@ def _check_round(text: str) -> None:
     for shown in STREAM_TABLES:
         line = next(x for x in text.splitlines() if x.startswith(f" {shown.name} "))
         assert re.search(r"DIFFERENTIAL|FULL|NO_DATA", line), line
-        assert (found := re.search(_NUMBERS, line.rstrip())), line
-        if "NO_DATA" not in line:
-            assert found.group(5) == "ok", line
+        assert re.search(_NUMBERS, line.rstrip()), line

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import report
 from bench.promises import Promise, promises
 
 _ROOT = Path(__file__).parent.parent.parent
@@ -100,3 +101,18 @@ def test_a_promise_can_be_broken() -> None:
     assert not Promise("slow", 2.1, 2).is_kept
     assert not Promise("not faster", 4.9, 5, is_least=True).is_kept
     assert "NOT KEPT" in str(Promise("slow", 2.1, 2))
+
+
+def test_a_run_is_judged_by_its_contents_and_its_promises() -> None:
+    assert report.is_good(_LARGE)
+    assert "2 of 2 promises kept\nkept: join at 0.10%, FULL / DIFFERENTIAL: " in report.table(
+        _LARGE
+    )
+    first, *others = _LARGE["rounds"]
+    wrong = {**_LARGE, "rounds": [{**first, "verified": False}, *others]}
+    slow = {"seconds": {**first["seconds"], "DIFFERENTIAL": first["seconds"]["FULL"]}}
+    broken = {**_LARGE, "rounds": [{**first, **slow}, *others]}
+    assert not report.is_good(wrong)
+    assert not report.is_good(broken)
+    assert "1 of 2 promises kept" in report.table(broken)
+    assert "NOT KEPT: join at 0.10%" in report.table(broken)

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.spark
 _ODD = [
     "two words",
     'quo"te',
+    "it's",
     "sel`ect",
     "__weight",
     "__epoch",

@@ -45,4 +45,4 @@ def _run(path: Path, con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_there_are_step_files() -> None:
-    assert len(_FILES) >= 80
+    assert len(_FILES) >= 400

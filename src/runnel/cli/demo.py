@@ -116,19 +116,17 @@ def _lines(
 ) -> list[Line]:
     from runnel.cli.scoreboard import Line
 
-    # The same sources: recomputing would take what it took, and give what it gave.
-    known = {r.name: line for r in results if not r.change_rows and (line := board.last(r.name))}
-    new = [r.name for r in results if r.name not in known]
-    full = {name: line.full_seconds for name, line in known.items()}
-    for name in new:
-        update(f"recomputing {name} in full, to compare the time")
-        full[name] = _recompute(lake, name)
+    full: dict[str, float] = {}
+    for name, last in ((r.name, None if r.change_rows else board.last(r.name)) for r in results):
+        # The same sources: recomputing would take what it took.
+        if last is None:
+            update(f"recomputing {name} in full, to compare the time")
+        full[name] = last.full_seconds if last else _recompute(lake, name)
     update("verifying")
-    verified = {name: line.verified for name, line in known.items()}
     # Nobody times these, so they may run side by side.
     with ThreadPoolExecutor(len(results)) as pool:
-        verified |= zip(new, pool.map(lake.verify, new), strict=True)
-    return [Line(r, full[r.name], verified[r.name], r.name in known) for r in results]
+        verified = list(pool.map(lake.verify, full))
+    return [Line(r, full[r.name], v) for r, v in zip(results, verified, strict=True)]
 
 
 def _recompute(lake: Lake, name: str) -> float:
