@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
@@ -21,6 +21,7 @@ from runnel.catalog.records import (
     StreamTable,
     TableFields,
     owner_of,
+    with_options,
 )
 from runnel.catalog.rows import (
     base_table_to_row,
@@ -127,6 +128,7 @@ class Writer(Recorder):
             self.copy_definition(table.id)
 
     def update_table(self, table_id: str, **fields: Unpack[TableFields]) -> None:
+        """Set these fields of a table; of its options those that are given (None: removed)."""
         if not fields:
             return
         row = _fields_to_row(dict(fields))
@@ -135,6 +137,8 @@ class Writer(Recorder):
                 _update(connection, table_id, row)
         else:
             with self.changing() as connection:
+                if "options" in row:
+                    row["options"] = _options(connection, table_id, row["options"])
                 _update(connection, table_id, row)
             self.copy_definition(table_id)
 
@@ -211,6 +215,14 @@ def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
     if not _NOT_DEFINITION.issuperset(fields):
         row.setdefault("altered_at", datetime.now(UTC))
     return row
+
+
+def _options(
+    connection: sa.Connection, table_id: str, changed: Mapping[str, str | None]
+) -> dict[str, str]:
+    """The options of a table as they are now, with some changed."""
+    query = sa.select(stream_tables.c.options).where(stream_tables.c.id == table_id)
+    return with_options(connection.execute(query).scalar() or {}, changed)
 
 
 def _update(connection: sa.Connection, table_id: str, row: dict[str, Any]) -> None:
