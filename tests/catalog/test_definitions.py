@@ -197,3 +197,14 @@ def test_progress_of_an_old_incarnation_is_not_recorded(
     assert catalog.get(table.id) == dataclasses.replace(
         table, frontier=frontier, epoch=3, since=1, trace_version=9
     )
+
+
+def test_options_are_changed_one_by_one(catalog: Writer, make_table: Make):
+    """Each change is made to the row as it is then, not as someone read it before."""
+    table = make_table(options={"dialect": "postgres", "old": "1"})
+    catalog.add_table(table)
+    catalog.update_table(table.id, options={"diamond_consistency": "atomic"})
+    catalog.update_table(table.id, options={"old": None, "dialect": "spark"}, comment="c")
+    found = catalog.get(table.id)
+    assert found is not None
+    assert found.options == {"dialect": "spark", "diamond_consistency": "atomic"}

@@ -41,9 +41,12 @@ POINTS = {
     "refresh": (
         "refresh.before_plan", "refresh.before_append", "trace.append.written",
         "trace.append.committed", "refresh.after_append", "refresh.before_record",
+        "refresh.after_record",
     ),
     "full": ("trace.replace.written", "trace.replace.committed"),
-    "reinitialize": ("refresh.before_append", "trace.replace.committed"),
+    "reinitialize": (
+        "refresh.before_append", "trace.replace.committed", "refresh.after_record",
+    ),
     "create": (
         "trace.replace.written", "trace.replace.committed", "create.before_catalog",
         "definition.before_copy", "create.after_catalog",
@@ -63,7 +66,8 @@ POINTS = {
 }  # fmt: skip
 _DONE = {
     ("refresh", "trace.append.committed"), ("refresh", "refresh.after_append"),
-    ("refresh", "refresh.before_record"), ("full", "trace.replace.committed"),
+    ("refresh", "refresh.before_record"), ("refresh", "refresh.after_record"),
+    ("reinitialize", "refresh.after_record"), ("full", "trace.replace.committed"),
     ("reinitialize", "trace.replace.committed"), ("create", "create.after_catalog"),
     ("alter", "alter.after_catalog"), ("tidy", "trace.compact.committed"),
     ("together", "switch.after_catalog"), ("group", "group.after_switch"),
@@ -83,7 +87,8 @@ _STARTING_OVER = (
 )
 # What another case shows as well.
 _SLOW = {
-    ("refresh", "refresh.after_append"), ("create", "trace.replace.written"),
+    ("refresh", "refresh.after_append"), ("refresh", "refresh.after_record"),
+    ("create", "trace.replace.written"),
     ("create", "trace.replace.committed"), ("create", "create.after_catalog"),
     ("alter", "trace.replace.written"), ("alter", "definition.before_copy"),
     ("merge", "trace.merge.committed"), ("parts", "trace.append.written"),

@@ -37,6 +37,11 @@ def read(lake):
     assert row["t"] == 0 and row["n"] > 1, row
     best = [row["best"] for row in lake.sql("SELECT best FROM top").collect()]
     assert len(best) == 1 and best[0] >= 0, best
+    for name in ("pairs", "whole"):
+        row = lake.table(name).selectExpr("SUM(total) AS t", "COUNT(*) AS n").first()
+        assert row["t"] == 0 and row["n"] > 1, row
+        verified = lake.verify(name)
+        assert verified.ok, verified
     done["reads"] += 1
 
 def compare(lake):
@@ -74,6 +79,9 @@ def test_side_by_side(turns: int, tmp_path: Path) -> None:
             lake.create_stream_table(
                 "top", "SELECT MAX(total) AS best FROM pairs", refresh_mode="DIFFERENTIAL"
             )
+            lake.create_stream_table(
+                "whole", "SELECT cust, amount AS total FROM orders", refresh_mode="FULL"
+            )
         workers = [
             subprocess.Popen(
                 [sys.executable, "-c", _WORKER, str(folder), str(turns)],
@@ -104,6 +112,7 @@ def test_side_by_side(turns: int, tmp_path: Path) -> None:
             lake.refresh()
             assert lake.verify("pairs").ok
             assert lake.verify("top").ok
+            assert lake.verify("whole").ok
 
 
 def _done(worker: subprocess.Popen[str]) -> dict[str, int]:

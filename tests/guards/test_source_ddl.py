@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,6 +11,7 @@ from guards.conftest import Bench
 from runnel.compile.ddl import source_change
 from runnel.errors import InUse, UserError
 from runnel.model.columns import Column
+from runnel.model.frontier import Frontier
 from runnel.model.names import TableName
 from runnel.model.settings import Settings
 from runnel.model.views import Resolution, View
@@ -114,11 +116,12 @@ def test_a_second_change_is_not_taken_for_the_first(bench: Bench) -> None:
     begun = catalog.find("default.odd")
     assert begun is not None
     note_source_ddl(bench.workspace, change)
-    catalog.clear_reinitialize(begun.id, begun.reinitialize)
+    frontier = Frontier({}, datetime(2026, 3, 1, tzinfo=UTC))
+    catalog.record_progress(begun.id, frontier, 1, 1, 0, done=begun.reinitialize)
     left = catalog.find("default.odd")
     assert left is not None
     assert "twice was redefined" in (left.reinitialize or "")
-    catalog.clear_reinitialize(left.id, left.reinitialize)
+    catalog.record_progress(left.id, frontier, 1, 1, 0, done=left.reinitialize)
     done = catalog.find("default.odd")
     assert done is not None
     assert done.reinitialize is None

@@ -20,6 +20,7 @@ from runnel.model.refresh import Outcome as AttemptOutcome
 from runnel.model.refresh import RefreshAction, RefreshMode, TableState
 from runnel.model.settings import Settings
 from runnel.refresh import compaction, group
+from runnel.refresh.attempt import check_all
 from runnel.refresh.execute import Outcome
 from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
@@ -64,13 +65,14 @@ class Rig:
         workspace: Workspace,
         table: StreamTable,
         frontier: Frontier,
-        check: Any,
+        held: Any,
+        begun: Any,
         group: str,
         near: Any = None,
     ) -> tuple[RefreshPlan, Outcome]:
         """Append the base's version as a row; a table over others appends what it read of them."""
         self.before.get(str(table.name), lambda: None)()
-        check()
+        check_all(held)
         trace = workspace.trace(table)
         epoch = trace.next_epoch()
         upstream = [pin.version for pin in frontier.pins.values()]

@@ -8,7 +8,8 @@ import pytest
 
 from catalog.conftest import build_table
 from runnel.model.frontier import Frontier, Pin
-from runnel.refresh.attempt import reads_older, smoothed
+from runnel.refresh.attempt import reads_older
+from runnel.refresh.recording import smoothed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

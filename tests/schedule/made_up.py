@@ -51,11 +51,11 @@ class MadeUp(FakeLake):
         return table
 
     def carry_out(
-        self, workspace: Workspace, table: StreamTable, frontier: Frontier, check: Any,
+        self, workspace: Workspace, table: StreamTable, frontier: Frontier, held: Any, begun: Any,
         group: str | None = None, near: Any = None,
     ) -> tuple[RefreshPlan, Outcome]:  # fmt: skip
         self.before.pop(str(table.name), lambda: None)()
-        check()
+        attempt.check_all(held)
         trace = workspace.trace(table)
         if table.frontier is not None and table.frontier.pins == frontier.pins:
             plan = RefreshPlan(table, RefreshAction.NO_DATA, "no source changed", frontier, {})

@@ -16,7 +16,7 @@ from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.model.views import Resolution, View
-from runnel.refresh.attempt import note_failure
+from runnel.refresh.recording import note_failure
 from runnel.schedule import seeing
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.machine import Limits, Machine

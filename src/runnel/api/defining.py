@@ -10,7 +10,7 @@ from typing import Any
 
 from runnel.api.opened import OpenLake, interruptible, name_of
 from runnel.catalog import StreamTable
-from runnel.catalog.records import TableFields
+from runnel.catalog.records import TableFields, with_options
 from runnel.errors import UserError
 from runnel.lake.functions import described
 from runnel.lake.session import query_settings
@@ -43,6 +43,7 @@ from runnel.schedule.families import put_in_place
 from runnel.schedule.order import check_no_cycle
 
 _UNSET: Any = object()
+_DIAMONDS = "diamond_consistency"
 
 
 class Defining(OpenLake):
@@ -135,8 +136,8 @@ class Defining(OpenLake):
         if comment is not _UNSET:
             changes["comment"] = comment
         if diamond_consistency is not _UNSET:
-            others = {k: v for k, v in table.options.items() if k != "diamond_consistency"}
-            changes["options"] = {**others, **_asked_of_diamonds(diamond_consistency)}
+            # Only what is asked for: someone else may change another one at the same time.
+            changes["options"] = {_DIAMONDS: None, **_asked_of_diamonds(diamond_consistency)}
         if status is not None:
             changes |= _with_status(status, table)
         mode = RefreshMode.parse(refresh_mode) if refresh_mode is not None else table.mode
@@ -144,7 +145,9 @@ class Defining(OpenLake):
         if query is not None:
             self._keeper.ready()
             spoken = dialect or table.options.get("dialect", "spark")
-            self._alter_query(replace(table, **changes, mode=mode), table, query, spoken)
+            options = with_options(table.options, changes.get("options", {}))
+            wanted = replace(table, **{**changes, "mode": mode, "options": options})
+            self._alter_query(wanted, table, query, spoken)
             self._keeper.sync()
             self._tell_state(table, changes)
             return self._status(table.name)
@@ -279,12 +282,12 @@ def _asked_of_diamonds(consistency: str | None) -> dict[str, str]:
     """The option of a table; without one the setting decides."""
     if consistency is None:
         return {}
-    return {"diamond_consistency": DiamondConsistency.parse(consistency).value}
+    return {_DIAMONDS: DiamondConsistency.parse(consistency).value}
 
 
 def _kept(options: dict[str, str]) -> dict[str, str]:
     """The options that a new query does not touch."""
-    return {name: value for name, value in options.items() if name == "diamond_consistency"}
+    return {name: value for name, value in options.items() if name == _DIAMONDS}
 
 
 def _with_status(status: str | TableState, table: StreamTable) -> TableFields:

@@ -22,6 +22,7 @@ from runnel.model.stats import TableStats
 from runnel.model.tabular import Rows
 from runnel.refresh.dialects import worded
 from runnel.refresh.explain import explain_query, explain_table
+from runnel.refresh.newest import newest_rows
 from runnel.refresh.recovery import catch_up
 from runnel.refresh.snapshot import Snapshot, open_snapshot
 from runnel.schedule import diamonds, seeing
@@ -48,10 +49,11 @@ class Reading(OpenLake):
             raise UserError(
                 f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
             )
-        chosen = table.epoch if epoch is None else epoch
-        if chosen > table.epoch:
-            raise UserError(f"{table.name} has no epoch {chosen} yet; its newest is {table.epoch}")
-        return self._workspace.trace(table).readout(self.spark, chosen)
+        if epoch is None:
+            return newest_rows(self._workspace, table)
+        if epoch > table.epoch:
+            raise UserError(f"{table.name} has no epoch {epoch} yet; its newest is {table.epoch}")
+        return self._workspace.trace(table).readout(self.spark, epoch)
 
     @interruptible
     def snapshot(

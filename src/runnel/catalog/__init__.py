@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runnel.catalog.alone import advance_alone
     from runnel.catalog.damage import is_sound, set_aside
     from runnel.catalog.definitions import Definitions
     from runnel.catalog.groups import Advance, advance_together, set_grouped
@@ -54,6 +55,7 @@ __all__ = [
     "StreamTable",
     "Verification",
     "Writer",
+    "advance_alone",
     "advance_together",
     "holding",
     "holds_on",
@@ -70,7 +72,7 @@ _HOMES = {
     "Definitions": "definitions", "is_sound": "damage", "set_aside": "damage",
     "QuickReader": "quick", "Reader": "reader", "Writer": "writer", "Advance": "groups",
     "advance_together": "groups", "set_grouped": "groups", "Hold": "holds", "holding": "holds",
-    "holds_on": "holds",
+    "holds_on": "holds", "advance_alone": "alone",
 }  # fmt: skip
 
 

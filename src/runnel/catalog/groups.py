@@ -9,11 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from runnel.catalog.engine import writing
-from runnel.catalog.lease import Lease, lost
-from runnel.catalog.recorder import finish
+from runnel.catalog.lease import Lease, require
+from runnel.catalog.recorder import finish, left_to_do
 from runnel.catalog.records import FORGIVEN, AttemptFields, StreamTable
 from runnel.catalog.rows import frontier_to_json
-from runnel.catalog.schema import leases, stream_tables
+from runnel.catalog.schema import stream_tables
 from runnel.catalog.writer import Writer
 from runnel.errors import Busy
 from runnel.model.frontier import Frontier
@@ -42,9 +42,9 @@ def advance_together(writer: Writer, advances: Sequence[Advance], held: Sequence
     is_moved = any(advance.epoch != advance.table.epoch for advance in advances)
     with writer.changing() if is_moved else writing(writer.engine) as connection:
         for lease in held:
-            _require(connection, lease)
+            require(connection, lease)
         for advance in advances:
-            _advance(connection, advance)
+            step(connection, advance)
             finish(connection, advance.attempt, Outcome.OK, None, advance.fields)
 
 
@@ -55,13 +55,8 @@ def set_grouped(writer: Writer, table_ids: Sequence[str], is_grouped: bool) -> N
         connection.execute(change.values(grouped=is_grouped))
 
 
-def _require(connection: sa.Connection, lease: Lease) -> None:
-    query = sa.select(leases.c.token).where(leases.c.resource == lease.resource)
-    if connection.execute(query.with_for_update()).scalar() != lease.token:
-        raise lost(lease.resource, None)
-
-
-def _advance(connection: sa.Connection, advance: Advance) -> None:
+def step(connection: sa.Connection, advance: Advance) -> None:
+    """Record one table's step inside a transaction; Busy when it is not where it was."""
     table, c = advance.table, stream_tables.c
     as_known = sa.and_(c.id == table.id, c.incarnation == table.incarnation, c.epoch == table.epoch)
     row: dict[str, Any] = {
@@ -70,14 +65,11 @@ def _advance(connection: sa.Connection, advance: Advance) -> None:
         **FORGIVEN,
     }  # fmt: skip
     if table.reinitialize is not None:
-        # A reason that came up meanwhile stays.
-        row["reinitialize"] = sa.case(
-            (c.reinitialize == table.reinitialize, None), else_=c.reinitialize
-        )
+        row["reinitialize"] = left_to_do(table.reinitialize)
     if advance.work_seconds is not None:
         row["work_seconds"] = advance.work_seconds
     if table.state is TableState.UNINITIALIZED:
         row["state"] = TableState.ACTIVE.value
     change = stream_tables.update().where(as_known).values(row)
     if connection.execute(change).rowcount != 1:
-        raise Busy(f"{table.name} was changed while its group was refreshed", hint="refresh again")
+        raise Busy(f"{table.name} was changed while it was refreshed", hint="refresh again")

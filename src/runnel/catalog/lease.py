@@ -197,6 +197,13 @@ class Leases:
                 continue
 
 
+def require(connection: sa.Connection, lease: Lease) -> None:
+    """Raise when a lease was lost; until the transaction ends nobody can take it over."""
+    query = sa.select(leases.c.token).where(leases.c.resource == lease.resource)
+    if connection.execute(query.with_for_update()).scalar() != lease.token:
+        raise lost(lease.resource, None)
+
+
 def _busy(resource: str, held: Holding | None) -> Busy:
     return Busy(
         f"{resource} is busy",

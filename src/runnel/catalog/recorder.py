@@ -59,18 +59,21 @@ class Recorder(Reader):
         incarnation: str | None = None,
         is_noticed: bool = False,
         known_epoch: int | None = None,
+        done: str | None = None,
     ) -> bool:
         """Note how far a table has come; not when it has become another incarnation since.
 
         `is_noticed`: other processes renew what they derived from it. `known_epoch`: only if that
-        is still its epoch.
+        is still its epoch. `done`: the reason for which it was computed anew.
         """
-        row = {
+        row: dict[str, Any] = {
             "frontier": frontier_to_json(frontier),
             "epoch": epoch,
             "since": since,
             "trace_version": trace_version,
         }
+        if done is not None:
+            row["reinitialize"] = left_to_do(done)
         condition = stream_tables.c.id == table_id
         if incarnation is not None:
             condition &= stream_tables.c.incarnation == incarnation
@@ -213,6 +216,27 @@ class Recorder(Reader):
         with writing(self.engine) as connection:
             finish(connection, attempt_id, outcome, finished_at, fields)
 
+    def complete_attempt(
+        self, attempt_id: int, table_id: str, committed_at: datetime, fields: AttemptFields
+    ) -> bool:
+        """Close an attempt whose process ended after its commit, as that tells it; if it is open.
+
+        Also one that someone has noted as interrupted since.
+        """
+        c = refresh_history.c
+        is_open = c.outcome.in_([Outcome.RUNNING.value, Outcome.INTERRUPTED.value])
+        query = sa.select(c.started_at).where(c.id == attempt_id, c.table_id == table_id, is_open)
+        with writing(self.engine) as connection:
+            started = connection.execute(query).scalar()
+            if started is None:
+                return False
+            seconds = max(0.0, (committed_at - started).total_seconds())
+            fields = {**fields, "seconds": seconds}
+            finish(connection, attempt_id, Outcome.OK, committed_at, fields)
+            change = refresh_history.update().where(c.id == attempt_id)
+            connection.execute(change.values(error=None, error_code=None))
+            return True
+
     def note_phase(self, table_id: str, epoch: int, phase: str, seconds: float) -> None:
         """Add to the phases of the refresh that wrote an epoch, after it is done."""
         c = refresh_history.c
@@ -298,6 +322,15 @@ def _no_data_row(
     }  # fmt: skip
 
 
+def left_to_do(done: str) -> sa.ColumnElement[str | None]:
+    """Why a table has still to be computed anew, after it was for a reason.
+
+    One that came up meanwhile stays.
+    """
+    c = stream_tables.c
+    return sa.case((c.reinitialize == done, None), else_=c.reinitialize)
+
+
 def finish(
     connection: sa.Connection,
     attempt_id: int,
@@ -312,6 +345,9 @@ def finish(
         row.setdefault("data_timestamp", frontier.data_timestamp)
     row |= {"outcome": outcome.value, "finished_at": finished_at or datetime.now(UTC)}
     change = refresh_history.update().where(refresh_history.c.id == attempt_id)
+    if outcome is Outcome.INTERRUPTED:
+        # What it had committed someone else may have found, and completed it.
+        change = change.where(refresh_history.c.outcome == Outcome.RUNNING.value)
     connection.execute(change.values(row))
 
 

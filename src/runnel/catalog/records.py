@@ -51,6 +51,11 @@ def owner_of(options: Mapping[str, str]) -> TableName | None:
     return TableName(*json.loads(options[PART_OF])["name"]) if PART_OF in options else None
 
 
+def with_options(options: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str]:
+    """Options of a table after some were changed (None: removed)."""
+    return {name: value for name, value in {**options, **changed}.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class BaseTable:
     """An external Delta table known by a name."""
@@ -330,7 +335,7 @@ class TableFields(TypedDict, total=False):
     work_seconds: float | None
     wait_seconds: float | None
     settings: dict[str, str]
-    options: dict[str, str]
+    options: Mapping[str, str | None]
     resolution: Resolution | None
     altered_at: datetime
 

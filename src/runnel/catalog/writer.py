@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from runnel.catalog.alerts import end_alerts_of
 from runnel.catalog.definitions import Definitions
 from runnel.catalog.engine import writing
+from runnel.catalog.lease import Lease, require
 from runnel.catalog.reader import dependents_of
 from runnel.catalog.recorder import Recorder, gone
 from runnel.catalog.records import (
@@ -20,6 +21,7 @@ from runnel.catalog.records import (
     StreamTable,
     TableFields,
     owner_of,
+    with_options,
 )
 from runnel.catalog.rows import (
     base_table_to_row,
@@ -76,19 +78,21 @@ class Writer(Recorder):
                 _insert_sources(connection, table)
         except IntegrityError as error:
             raise _name_taken(table.name) from error
-        self._copy(table.id)
+        self.copy_definition(table.id)
 
-    def redefine_table(self, table: StreamTable) -> None:
-        """Replace everything about the table that has this id."""
+    def redefine_table(self, table: StreamTable, held: Sequence[Lease] = ()) -> None:
+        """Replace everything about the table that has this id; Busy when a lease was lost."""
         try:
             with self.changing() as connection:
+                for lease in held:
+                    require(connection, lease)
                 _require_sources(connection, table.sources)
                 _update(connection, table.id, table_to_row(table))
                 connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
                 _insert_sources(connection, table)
         except IntegrityError as error:
             raise _name_taken(table.name) from error
-        self._copy(table.id)
+        self.copy_definition(table.id)
 
     def renew_definition(self, table: StreamTable) -> None:
         """Replace what a table's query came to; how far it has come is left alone."""
@@ -98,7 +102,7 @@ class Writer(Recorder):
             _update(connection, table.id, {name: row[name] for name in _OF_QUERY})
             connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
             _insert_sources(connection, table)
-        self._copy(table.id)
+        self.copy_definition(table.id)
 
     def replace_tables(self, gone: Sequence[str], tables: Sequence[StreamTable]) -> None:
         """Remove some tables and add or redefine others, all of it or nothing."""
@@ -121,9 +125,10 @@ class Writer(Recorder):
             seen = next((t for t in tables if not t.is_hidden), tables[0])
             raise _name_taken(seen.name) from error
         for table in tables:
-            self._copy(table.id)
+            self.copy_definition(table.id)
 
     def update_table(self, table_id: str, **fields: Unpack[TableFields]) -> None:
+        """Set these fields of a table; of its options those that are given (None: removed)."""
         if not fields:
             return
         row = _fields_to_row(dict(fields))
@@ -132,16 +137,10 @@ class Writer(Recorder):
                 _update(connection, table_id, row)
         else:
             with self.changing() as connection:
+                if "options" in row:
+                    row["options"] = _options(connection, table_id, row["options"])
                 _update(connection, table_id, row)
-            self._copy(table_id)
-
-    def clear_reinitialize(self, table_id: str, known: str | None) -> None:
-        """A table was computed anew for a reason; one that came up meanwhile stays."""
-        c = stream_tables.c
-        as_known = sa.and_(c.id == table_id, c.reinitialize == known)
-        if known is not None:
-            with writing(self.engine) as connection:
-                connection.execute(stream_tables.update().where(as_known).values(reinitialize=None))
+            self.copy_definition(table_id)
 
     def remove_tables(self, table_ids: Sequence[str]) -> None:
         """Remove these together; refused while any other stream table reads one of them."""
@@ -192,7 +191,8 @@ class Writer(Recorder):
         known = {table.id for table in self.tables()}
         return [table for table in self.definitions.load()[0] if table.id not in known]
 
-    def _copy(self, table_id: str) -> None:
+    def copy_definition(self, table_id: str) -> None:
+        """Copy what a table is now, where copies are kept."""
         reach("definition.before_copy")
         if self.definitions is not None and (table := self.get(table_id)) is not None:
             self.definitions.save(table)
@@ -215,6 +215,14 @@ def _fields_to_row(fields: dict[str, Any]) -> dict[str, Any]:
     if not _NOT_DEFINITION.issuperset(fields):
         row.setdefault("altered_at", datetime.now(UTC))
     return row
+
+
+def _options(
+    connection: sa.Connection, table_id: str, changed: Mapping[str, str | None]
+) -> dict[str, str]:
+    """The options of a table as they are now, with some changed."""
+    query = sa.select(stream_tables.c.options).where(stream_tables.c.id == table_id)
+    return with_options(connection.execute(query).scalar() or {}, changed)
 
 
 def _update(connection: sa.Connection, table_id: str, row: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -54,6 +55,11 @@ class NewEpoch:
     def point(self) -> str:
         return "trace.replace" if self.overwrite else "trace.append"
 
+    def is_in(self, state: TraceCommit) -> bool:
+        """Whether a state is the one that this epoch made."""
+        mine = json.loads(json.dumps(dict(self.metadata)))
+        return (state.epoch, state.metadata) == (self.number, mine)
+
     def state(self, last: TraceCommit | None, stats: AppendStats) -> TraceCommit:
         """The state of the trace once this epoch is committed."""
         since = self.number if self.overwrite else last.since if last else self.number - 1
@@ -79,6 +85,9 @@ def write_epoch(
     start = perf_counter()
     if not log.is_local:
         _write_by_delta(log, incarnation, frame, epoch, last)
+        if (found := newest_state(log)) is None or not epoch.is_in(found):
+            # Delta itself passed it over: its number was used up meanwhile.
+            return AppendStats(0, 0, is_new=False)
         return _counted(counts, perf_counter() - start)
     run = write_run(frame, log)
     reach(f"{epoch.point}.written")

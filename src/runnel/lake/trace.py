@@ -105,6 +105,11 @@ class Trace:
             files = [file for file in files if _may_hold(file, ordered)]
         return self._within(spark, snapshot, files, None, epoch)
 
+    def past_contents(self, spark: SparkSession, epoch: int) -> DataFrame:
+        """Like contents, also of an epoch that was compacted, while its files are still there."""
+        snapshot, files = self._files(None, epoch, self._holding(epoch).version)
+        return self._within(spark, snapshot, files, None, epoch)
+
     def window(self, spark: SparkSession, after: int, upto: int) -> DataFrame:
         """The change over (after, upto], weighted and not summed."""
         self._require(after, "changes")
@@ -136,17 +141,21 @@ class Trace:
 
     def past_readout(self, spark: SparkSession, epoch: int) -> DataFrame:
         """Like readout, also of an epoch that was compacted, while its files are still there."""
-        last = self._last()
-        then = last if epoch >= last.since else self._then(epoch)
-        if then is None:
-            raise _lost("contents", epoch, last.since)
-        return self._readout(spark, then, epoch)
+        return self._readout(spark, self._holding(epoch), epoch)
 
     def is_readable(self, epoch: int) -> bool:
         """Whether `past_readout` of an epoch would work."""
         if epoch >= self._last().since:
             return True
         return self._then(epoch) is not None
+
+    def _holding(self, epoch: int) -> TraceCommit:
+        """The newest state in which an epoch can be told apart from later ones."""
+        last = self._last()
+        then = last if epoch >= last.since else self._then(epoch)
+        if then is None:
+            raise _lost("contents", epoch, last.since)
+        return then
 
     def _then(self, epoch: int) -> TraceCommit | None:
         """The state in which an epoch was the last one, when nothing of it was deleted yet."""

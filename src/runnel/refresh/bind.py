@@ -111,7 +111,7 @@ def bind_new(bound: Binding, source: Source, pin: Pin) -> None:
     """⟦new:source⟧: the user's columns and `__w` at a pin."""
     if source.kind == "stream":
         table = upstream_of(bound.workspace, source, pin)
-        frame = bound.workspace.trace(table).contents(bound.spark, pin.version)
+        frame = bound.workspace.trace(table).past_contents(bound.spark, pin.version)
         frame = shown(frame, table.layout)
     else:
         frame = pinned_table(bound, source, pin)

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from runnel.compile.program import Program
+from runnel.errors import Busy
 from runnel.lake.frames import DataFrame
 from runnel.lake.trace import AppendStats
 from runnel.model.failpoints import reach
@@ -44,12 +45,18 @@ class Outcome:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds
 
 
-def execute(workspace: Workspace, plan: RefreshPlan, near: NearRows | None = None) -> Outcome:
+def execute(
+    workspace: Workspace,
+    plan: RefreshPlan,
+    near: NearRows | None = None,
+    phases: dict[str, float] | None = None,
+) -> Outcome:
     """Run the plan; nothing is visible before its single commit, everything after it.
 
-    `near` is what the tables of a pass share.
+    `near` is what the tables of a pass share. What it takes is added to `phases`, also when it
+    fails.
     """
-    outcome = Outcome(plan.table.epoch)
+    outcome = Outcome(plan.table.epoch, phases={} if phases is None else phases)
     if plan.action is RefreshAction.NO_DATA:
         return outcome
     is_differential = plan.action is RefreshAction.DIFFERENTIAL
@@ -125,11 +132,25 @@ def _commit(
     reach("refresh.before_append")
     write = trace.replace if replace else trace.append
     stats: AppendStats = write(frame.sparkSession, frame, epoch, _metadata(plan), rows_hint)
+    if not stats.is_new:
+        raise _overtaken(plan)
     reach("refresh.after_append")
     outcome.spent("write", stats.seconds)
     outcome.spent("commit", perf_counter() - start - stats.seconds)
     outcome.epoch = epoch
     outcome.rows_inserted, outcome.rows_deleted = stats.rows_inserted, stats.rows_deleted
+
+
+def _overtaken(plan: RefreshPlan) -> Busy:
+    """What was appended and not recorded before, `recover` has taken over: this is someone else's.
+
+    Either its writer took over our lease, or it had lost the one that we hold.
+    """
+    return Busy(
+        f"another process has written epoch {plan.epoch} of {plan.table.name} meanwhile",
+        detail="one of the two was paused or cut off for longer than its lease lasts",
+        hint="try again: nothing of this attempt was kept",
+    )
 
 
 def _metadata(plan: RefreshPlan) -> dict[str, Any]:
@@ -138,5 +159,6 @@ def _metadata(plan: RefreshPlan) -> dict[str, Any]:
         "frontier": plan.frontier.to_json(),
         "action": plan.action.value,
         "reason": plan.reason,
+        **({"attempt": plan.attempt} if plan.attempt is not None else {}),
         **({"group": plan.group} if plan.group else {}),
     }

@@ -63,7 +63,7 @@ def bind_plain(bound: Binding, source: Source, pin: Pin) -> None:
     """A view of a source at a pin, as a user reads it."""
     if source.kind == "stream":
         upstream = upstream_of(bound.workspace, source, pin)
-        frame = bound.workspace.trace(upstream).readout(bound.spark, pin.version)
+        frame = bound.workspace.trace(upstream).past_readout(bound.spark, pin.version)
         frame = frame.select(*map(quote, in_sight(source, frame.columns)))
     else:
         frame = pinned_table(bound, source, pin)

@@ -24,20 +24,24 @@ from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
 from runnel.refresh.attempt import (
     carry_out,
-    fail,
-    fields_of,
+    check_all,
     is_unmoved,
     lease_of,
-    progress,
     reads_older,
     recovered,
-    result_of,
     skipped,
-    tell,
     unmoved,
-    work_of,
 )
 from runnel.refresh.pins import Pins
+from runnel.refresh.recording import (
+    advance_of,
+    begin,
+    cause_of,
+    fail,
+    result_of,
+    tell,
+    work_of,
+)
 from runnel.refresh.recovery import current
 from runnel.refresh.workspace import Workspace
 
@@ -82,7 +86,7 @@ class _GroupRun:
             for table in self.tables:
                 results[table.name.key] = self._append(table)
                 reach("group.appended")
-            self._check()
+            check_all(self.held)
             reach("group.before_switch")
             advance_together(self.workspace.catalog, self.advances, self.held)
         except BaseException as error:
@@ -96,30 +100,23 @@ class _GroupRun:
     def _append(self, table: StreamTable) -> RefreshResult:
         """One member's refresh, not visible yet; those below it read it all the same."""
         start = perf_counter()
-        attempt = self.workspace.catalog.start_attempt(table.id, self.workspace.leases.owner)
-        self.attempts[table.id] = attempt
+        begun = begin(self.workspace, table)
+        self.attempts[table.id] = begun.id
         try:
             frontier = self.pins.frontier(table.sources)
             plan, outcome = carry_out(
-                self.workspace, table, frontier, self._check, self.id, self.pins.near
+                self.workspace, table, frontier, self.held, begun, self.id, self.pins.near
             )
         except Exception as error:
             del self.attempts[table.id]
-            raise fail(self.workspace, table, attempt, error, perf_counter() - start) from error
+            cause = cause_of(error, self.held)
+            raise fail(self.workspace, table, begun, cause, perf_counter() - start) from error
         result = result_of(plan, outcome, perf_counter() - start)
-        since, version = progress(self.workspace, plan.table, outcome)
-        self.advances.append(
-            Advance(
-                plan.table, frontier, outcome.epoch, since, version, attempt, fields_of(result),
-                work_of(table, result),
-            )
-        )  # fmt: skip
+        work = work_of(table, result)
+        step = advance_of(self.workspace, plan.table, frontier, begun.id, result, work)
+        self.advances.append(step)
         self.pins.set_epoch(table.name.key, plan.table.incarnation, outcome.epoch)
         return result
-
-    def _check(self) -> None:
-        for lease in self.held:
-            lease.check()
 
     def _give_up(self, error: BaseException) -> None:
         """Take back what was appended; what cannot be taken back now is, by the next refresh."""

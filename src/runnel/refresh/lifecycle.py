@@ -42,12 +42,12 @@ def redefine_table(
 ) -> StreamTable:
     """Replace a table's query: fill a trace of the new one, switch, remove the old trace."""
     with (
-        workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds),
+        workspace.leases.hold(lease_of(old.id), wait=workspace.settings.busy_wait_seconds) as lease,
         workspace.leases.hold(storage_lease(new.incarnation)),
     ):
         fill = _fill(workspace, new, pins)
         reach("alter.before_catalog")
-        _publish(workspace, fill, workspace.catalog.redefine_table)
+        _publish(workspace, fill, lambda t: workspace.catalog.redefine_table(t, [lease]))
         reach("alter.after_catalog")
         _note(workspace, fill)
         remove_storage(workspace, old.incarnation)

@@ -23,7 +23,8 @@ class RefreshPlan:
     """One refresh of one table from its frontier to `frontier`.
 
     `epoch` is the number of what it appends, settled before the lease is checked for the last time;
-    `group` is set when that is not to be seen before the others of the group are there.
+    `group` is set when that is not to be seen before the others of the group are there; `attempt`
+    is the entry of the history that it belongs to.
     """
 
     table: StreamTable
@@ -34,6 +35,7 @@ class RefreshPlan:
     predicted: dict[str, float] = field(default_factory=dict)
     epoch: int = 1
     group: str | None = None
+    attempt: int | None = None
 
     @property
     def change_rows(self) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from runnel.catalog import StreamTable
+from runnel.catalog.records import AttemptFields
 from runnel.errors import NotFound, SourceError
 from runnel.lake.trace import TraceCommit
 from runnel.model.frontier import Frontier
@@ -51,13 +54,39 @@ def _take_over(workspace: Workspace, table: StreamTable, last: TraceCommit) -> S
         is_noticed = table.grouped
         workspace.catalog.record_tidied(table, last.since, last.version, is_noticed=is_noticed)
         return current(workspace, table.id)
-    workspace.catalog.record_progress(
+    is_anew = last.epoch > table.epoch and last.metadata.get("action") == RefreshAction.REINITIALIZE
+    is_new = workspace.catalog.record_progress(
         table.id, frontier, last.epoch, last.since, last.version,
         incarnation=table.incarnation, is_noticed=table.grouped, known_epoch=table.epoch,
+        done=last.metadata["reason"] if is_anew else None,
     )  # fmt: skip
-    if last.epoch > table.epoch and last.metadata.get("action") == RefreshAction.REINITIALIZE:
-        workspace.catalog.clear_reinitialize(table.id, last.metadata["reason"])
+    if is_new and last.epoch > table.epoch and "attempt" in last.metadata:
+        _complete(workspace, table, last, frontier)
     return current(workspace, table.id)
+
+
+def _complete(
+    workspace: Workspace, table: StreamTable, last: TraceCommit, frontier: Frontier
+) -> None:
+    """Close the attempt of a refresh that ended, by a kill for one, before it could do so."""
+    is_counted = last.rows is not None
+    fields: AttemptFields = {
+        "action": RefreshAction(last.metadata["action"]), "reason": last.metadata["reason"],
+        "rows_inserted": last.rows_inserted if is_counted else None,
+        "rows_deleted": last.rows_deleted if is_counted else None,
+        "frontier": frontier, "epoch": last.epoch,
+    }  # fmt: skip
+    at = _committed_at(workspace, table, last)
+    workspace.catalog.complete_attempt(last.metadata["attempt"], table.id, at, fields)
+
+
+def _committed_at(workspace: Workspace, table: StreamTable, last: TraceCommit) -> datetime:
+    try:
+        milliseconds = workspace.trace(table).log.timestamp(last.version)
+    except SourceError:
+        # Only logs on a local disk are read entry by entry.
+        return datetime.now(UTC)
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _version(workspace: Workspace, table: StreamTable) -> int | None:

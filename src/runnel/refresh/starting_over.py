@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Lease, StreamTable
 from runnel.model.failpoints import reach
 from runnel.refresh.execute import Outcome, execute
 from runnel.refresh.plan import RefreshPlan
@@ -15,7 +15,11 @@ from runnel.refresh.workspace import Workspace
 
 
 def start_over(
-    workspace: Workspace, old: StreamTable, plan: RefreshPlan, check: Callable[[], None]
+    workspace: Workspace,
+    old: StreamTable,
+    plan: RefreshPlan,
+    held: Sequence[Lease],
+    phases: dict[str, float],
 ) -> Outcome:
     """Carry out a plan in the new life of its table; until that is there the old one is read.
 
@@ -25,10 +29,9 @@ def start_over(
     new = plan.table.incarnation
     with workspace.leases.hold(storage_lease(new)):
         try:
-            outcome = execute(workspace, plan)
-            check()
+            outcome = execute(workspace, plan, phases=phases)
             reach("start_over.before_catalog")
-            workspace.catalog.redefine_table(_filled(workspace, old, plan))
+            workspace.catalog.redefine_table(_filled(workspace, old, plan), held)
         except Exception:
             if current(workspace, old.id).incarnation != new:
                 remove_storage(workspace, new)

@@ -18,7 +18,7 @@ from runnel.model.tabular import plain
 from runnel.refresh.bind import Binding, binding
 from runnel.refresh.cycle_rows import member_rows
 from runnel.refresh.full import expected_rows
-from runnel.refresh.recovery import catch_up
+from runnel.refresh.newest import read_newest
 from runnel.refresh.whole_rows import whole_rows
 from runnel.refresh.workspace import Workspace
 
@@ -32,8 +32,16 @@ _SETTINGS = {"spark.sql.constraintPropagation.enabled": "false"}
 
 def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
     """Compare a table with its query; the result is recorded."""
+    found = read_newest(workspace, table, lambda now: _verify(workspace, now))
+    workspace.catalog.record_verification(found)
+    return VerifyResult(
+        str(table.name), found.ok, found.missing, found.unexpected, tuple(found.sample),
+        found.frontier, found.seconds or 0.0,
+    )  # fmt: skip
+
+
+def _verify(workspace: Workspace, table: StreamTable) -> Verification:
     start = perf_counter()
-    table = catch_up(workspace, table)
     if table.frontier is None:
         raise UserError(
             f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
@@ -44,40 +52,28 @@ def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
             hint=f"REFRESH STREAM TABLE {table.name} first",
         )
     try:
-        missing, unexpected, sample = _compare(workspace, table)
+        missing, unexpected, sample = _compare(workspace, table, table.frontier)
     except RunnelError:
         raise
     except Exception as error:
         raise _cannot(table, error) from error
-    result = VerifyResult(
-        str(table.name), not (missing or unexpected), missing, unexpected, tuple(sample),
+    return Verification(
+        table.id, datetime.now(UTC), not (missing or unexpected), missing, unexpected, sample,
         table.frontier, perf_counter() - start,
     )  # fmt: skip
-    workspace.catalog.record_verification(
-        Verification(
-            table.id,
-            datetime.now(UTC),
-            result.ok,
-            missing,
-            unexpected,
-            sample,
-            table.frontier,
-            result.seconds,
-        )
-    )
-    return result
 
 
-def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[dict[str, Any]]]:
-    assert table.frontier is not None
+def _compare(
+    workspace: Workspace, table: StreamTable, frontier: Frontier
+) -> tuple[int, int, list[dict[str, Any]]]:
     columns = table.layout.columns
     names = [f"v{i}" for i in range(len(columns))]
     with (
         workspace.worker({**table.settings, **_SETTINGS}, adaptive=True) as spark,
         binding(workspace, spark) as bound,
     ):
-        expected = _evaluate(bound, table, table.frontier).toDF(*names, _SIGN)
-        stored = workspace.trace(table).readout(spark, table.epoch).toDF(*names)
+        expected = _evaluate(bound, table, frontier).toDF(*names, _SIGN)
+        stored = workspace.trace(table).past_readout(spark, table.epoch).toDF(*names)
         signed = expected.unionAll(stored.withColumn(_SIGN, F.lit(-1).cast("bigint")))
         differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))
         differing = bound.keep(differing.where(F.col(_SIGN) != 0))

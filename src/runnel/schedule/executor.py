@@ -10,10 +10,11 @@ from runnel.errors import Abandoned, Busy, NotFound, RunnelError, SparkEnded
 from runnel.lake.session import translate
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
-from runnel.refresh.attempt import note_failure, refresh_table
+from runnel.refresh.attempt import refresh_table
 from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
+from runnel.refresh.recording import note_failure
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.lake_book import LakeSnapshot
 from runnel.schedule.renew import renew_views

@@ -12,11 +12,12 @@ from runnel.errors import NotFound, RunnelError
 from runnel.model.names import OF_CYCLE, OF_PART, TableName
 from runnel.model.refresh import RefreshAction, TableState
 from runnel.model.results import RefreshResult
-from runnel.refresh.attempt import note_failure, refresh_table, skipped
+from runnel.refresh.attempt import refresh_table, skipped
 from runnel.refresh.compaction import tidy_when_due
 from runnel.refresh.group import refresh_group
 from runnel.refresh.near import NearRows
 from runnel.refresh.pins import Pins
+from runnel.refresh.recording import note_failure
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.diamonds import Unit
 from runnel.schedule.order import refresh_units

@@ -19,8 +19,9 @@ from runnel.lake.session import translate
 from runnel.model.alerts import AlertKind
 from runnel.model.ddl import SourceChange, Taken
 from runnel.model.refresh import TableState
-from runnel.refresh.attempt import lease_of, note_failure
+from runnel.refresh.attempt import lease_of
 from runnel.refresh.pins import Pins
+from runnel.refresh.recording import note_failure
 from runnel.refresh.recovery import recover
 from runnel.refresh.reinitialize import other_columns, rebuild_definition
 from runnel.refresh.source_ddl import is_concerned, moved_source
