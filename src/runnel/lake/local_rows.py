@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from runnel.model.columns import Column
 from runnel.model.names import quote
 
-_FEW = 10_000
+_FEW = 50_000
 # Of files, which are compressed: several times as much in memory.
 _MOST_BYTES = 8 * 2**20
 # What comes back from Arrow exactly as it was.
