@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from runnel.catalog import StreamTable, Verification
-from runnel.errors import RunnelError, SourceError, UserError
+from runnel.errors import RunnelError, SourceError, UserError, never_filled
 from runnel.lake.frames import Column as Expression
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.session import translate
@@ -35,9 +35,7 @@ def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
     start = perf_counter()
     table = catch_up(workspace, table)
     if table.frontier is None:
-        raise UserError(
-            f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
-        )
+        raise never_filled(str(table.name))
     if table.reinitialize:
         raise UserError(
             f"{table.name} waits to be computed anew: {table.reinitialize}",
