@@ -18,6 +18,7 @@ from runnel.model.tabular import plain
 from runnel.refresh.bind import Binding, binding
 from runnel.refresh.cycle_rows import member_rows
 from runnel.refresh.full import expected_rows
+from runnel.refresh.inexact import inexact_places
 from runnel.refresh.recovery import catch_up
 from runnel.refresh.whole_rows import whole_rows
 from runnel.refresh.workspace import Workspace
@@ -80,8 +81,10 @@ def _compare(workspace: Workspace, table: StreamTable) -> tuple[int, int, list[d
         differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))
         differing = bound.keep(differing.where(F.col(_SIGN) != 0))
         missing, unexpected = _totals(differing)
-        if (missing or unexpected) and _only_floats_differ(differing, columns, missing, unexpected):
-            return 0, 0, []
+        if missing and missing == unexpected:
+            floats = inexact_places(workspace, spark, table)
+            if _only_floats_differ(differing, len(columns), floats, missing):
+                return 0, 0, []
         rows = differing.limit(_SAMPLE).collect() if missing or unexpected else []
         return missing, unexpected, [_sample(columns, row) for row in rows]
 
@@ -105,17 +108,14 @@ def _totals(differing: DataFrame) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def _only_floats_differ(
-    differing: DataFrame, columns: tuple[Column, ...], missing: int, unexpected: int
-) -> bool:
-    """Whether the rows pair up but for the last digits of floating point columns.
+def _only_floats_differ(differing: DataFrame, width: int, floats: list[int], rows: int) -> bool:
+    """Whether the rows pair up but for the last digits of some floating point columns.
 
-    Spark's own sums of such columns depend on the order in which rows arrive.
+    Spark's own sums of floats depend on the order in which rows arrive.
     """
-    floats = [i for i, c in enumerate(columns) if c.type in ("double", "float")]
-    if not floats or missing != unexpected or missing > _MOST_FLOAT_ROWS:
+    if not floats or rows > _MOST_FLOAT_ROWS:
         return False
-    others = [f"v{i}" for i in range(len(columns)) if i not in floats]
+    others = [f"v{i}" for i in range(width) if i not in floats]
     left = differing.where(F.col(_SIGN) > 0).alias("l")
     right = differing.where(F.col(_SIGN) < 0).alias("r")
     same = F.col(f"l.{_SIGN}") == -F.col(f"r.{_SIGN}")
