@@ -40,9 +40,13 @@ test: setup lint ## Lint, then all tests that are not slow
 # What shows that nothing depends on one JVM: verbs, graphs, sources, types, recursion.
 PORTABLE := $(addprefix tests/refresh/test_,verbs.py refused.py interface.py graph.py sources.py values.py recursion.py tidying.py)
 
-test-slow: setup ## The slow tests: every step file on the lake, a Connect server, a local cluster, two processes
+# What Spark computes by itself: with stages compiled, as users have it, and not as in the other tests.
+COMPILED := $(addprefix tests/refresh/test_,fuzz_on_spark.py steps_on_lake.py values.py)
+
+test-slow: setup ## The slow tests: every step file on the lake, compiled stages, a Connect server, a local cluster, two processes
 	$(BIN)/pytest --ignore tests/crash -m slow --timeout 1800 $(ARGS)
 	$(BIN)/pytest tests/crash -m slow --timeout 1800 $(ARGS)
+	RUNNEL_TEST_COMPILED=1 $(BIN)/pytest $(COMPILED) --timeout 1800 $(ARGS)
 	RUNNEL_TEST_MASTER=connect $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
 	RUNNEL_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
 

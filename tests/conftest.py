@@ -39,7 +39,10 @@ def lake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(lake_folder: Path) -> Iterator[SparkSession]:
-    """The one Spark session of a test run; RUNNEL_TEST_MASTER is a master, or `connect`."""
+    """The one Spark session of a test run; RUNNEL_TEST_MASTER is a master, or `connect`.
+
+    With RUNNEL_TEST_COMPILED Spark compiles its stages, as it does for users.
+    """
     master = os.environ.get("RUNNEL_TEST_MASTER", "local[2]")
     if master != "connect":
         yield from _session(lake_folder, master)
@@ -57,9 +60,10 @@ def _session(folder: Path, master: str) -> Iterator[SparkSession]:
     if not master.startswith("sc://"):
         conf["spark.driver.memory"] = "3g"
         conf["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
-        # To compile the code of a stage takes longer than a few rows do without.
-        conf["spark.sql.codegen.wholeStage"] = "false"
-        conf["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+        if not os.environ.get("RUNNEL_TEST_COMPILED"):
+            # To compile the code of a stage takes longer than a few rows do without.
+            conf["spark.sql.codegen.wholeStage"] = "false"
+            conf["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
     session = open_session(folder, conf)
     yield session.spark
     if session.is_owned:

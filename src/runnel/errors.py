@@ -161,3 +161,8 @@ class InternalFault(RunnelError):
     """An invariant of Runnel itself does not hold; the old contents were kept."""
 
     code = "INTERNAL_FAULT"
+
+
+def never_filled(name: str) -> UserError:
+    """A stream table that has no contents yet was read."""
+    return UserError(f"{name} was never filled", hint=f"REFRESH STREAM TABLE {name} first")

@@ -65,6 +65,10 @@ def test_defining_without_filling(run: Run, lake: Path, tmp_path: Path) -> None:
     verified = run("verify", "--lake", lake, "--json")
     assert [r["name"] for r in verified.json] == ["sales"]
     assert verified.err == "big was never filled: skipped\n"
+    read = run("sql", "-e", "SELECT n.cust FROM sales JOIN Big n USING (cust)", "--lake", lake)
+    assert (read.code, read.out) == (1, "")
+    assert "big was never filled" in read.err
+    assert "REFRESH STREAM TABLE big first" in read.err
     assert [r["name"] for r in run("refresh", "big", "--lake", lake, "--json").json] == [
         "sales", "big"
     ]  # fmt: skip

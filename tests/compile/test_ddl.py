@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runnel.compile.ddl import new_name, source_change
+from runnel.compile.ddl import new_name, new_name_of_table, source_change
 from runnel.compile.vacuum import parse_vacuum
 
 
@@ -116,3 +116,20 @@ def test_the_parts_of_a_vacuum() -> None:
     assert placed is not None
     assert (placed.name, placed.path, placed.hours) == (None, "/a b/c", None)
     assert parse_vacuum("SELECT 'VACUUM orders'") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ALTER TABLE orders RENAME TO old", ("default.orders", "default.old")),
+        ("alter table s.orders rename to old;", ("s.orders", "s.old")),
+        ("ALTER TABLE s.orders RENAME TO s.`o ld`", ("s.orders", "s.o ld")),
+        ("ALTER TABLE orders RENAME COLUMN a TO b", None),
+        ("ALTER VIEW orders RENAME TO old", None),
+        ("SELECT 'ALTER TABLE orders RENAME TO old'", None),
+        ("ALTER TABLE orders RENAME TO", None),
+    ],
+)
+def test_the_new_name_of_a_table(text: str, expected: tuple[str, str] | None) -> None:
+    found = new_name_of_table(text)
+    assert (found and tuple(name.key for name in found)) == expected

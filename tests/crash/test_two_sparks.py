@@ -77,6 +77,8 @@ def test_names_come_and_go(tmp_path: Path) -> None:
         assert [one.end(), other.end()] == [[[1]], [[1]]], "both are connected"
         _make(other, tmp_path)
         _check_seen(one, other)
+        _check_renamed(one, other)
+        _check_never_filled(one, other)
         _check_dropped(one, other, tmp_path)
 
 
@@ -98,6 +100,33 @@ def _check_seen(one: _Neighbour, other: _Neighbour) -> None:
     assert "DIFFERENTIAL" in one("REFRESH STREAM TABLE sums")[0][0]
     assert other("SELECT * FROM sums") == [[7]]
     assert "OK" in other("VERIFY STREAM TABLE sums")[0][0]
+
+
+def _check_renamed(one: _Neighbour, other: _Neighbour) -> None:
+    """By who made it and by who did not; the old name stands for nothing any more."""
+    other("CREATE TABLE fresh USING delta AS SELECT 5 AS id")
+    for old, new, rows in (
+        ("base", "stock", [[1], [2], [4]]), ("outside", "away", [[3]]), ("fresh", "aged", [[5]]),
+    ):  # fmt: skip
+        renaming, looking = (other, one) if old == "fresh" else (one, other)
+        assert renaming(f"ALTER TABLE {old} RENAME TO {new}") == []
+        for each in (looking, renaming):
+            assert each(f"SELECT * FROM {new}") == rows
+            assert "TABLE_OR_VIEW_NOT_FOUND" in each(f"SELECT * FROM {old}")
+    assert "base, which is read, cannot be found" in other("REFRESH STREAM TABLE sums")
+    other("INSERT INTO stock VALUES (8)")
+    for old, new in (("stock", "base"), ("away", "outside")):
+        assert other(f"ALTER TABLE {old} RENAME TO {new}") == []
+        assert one(f"SELECT MAX(id) FROM {new}") == [[8 if new == "base" else 3]]
+    assert "REINITIALIZE" in one("REFRESH STREAM TABLE sums")[0][0]
+    assert other("SELECT * FROM sums") == [[15]]
+
+
+def _check_never_filled(one: _Neighbour, other: _Neighbour) -> None:
+    other("CREATE STREAM TABLE later WITH (initialize = false) AS SELECT id FROM base")
+    assert "later was never filled" in one("SELECT * FROM later")
+    assert "stream table later already exists" in one("ALTER TABLE aged RENAME TO later")
+    other("DROP STREAM TABLE later")
 
 
 def _check_dropped(one: _Neighbour, other: _Neighbour, folder: Path) -> None:

@@ -171,6 +171,28 @@ def test_a_name_that_stands_for_another_table(lake: Lake, tmp_path: Path) -> Non
     check(lake, "sales", "NO_DATA")
 
 
+def test_tables_that_exchange_their_names(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    Source(lake, tmp_path, "fresh", ORDERS, [(1, 77, "9.00")])
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("newer", "SELECT cust FROM fresh", refresh_mode="DIFFERENTIAL")
+    lake.sql("ALTER TABLE orders RENAME TO old")
+    with pytest.raises(SourceError, match="no longer fits") as caught:
+        lake.refresh("sales")
+    assert "table orders does not exist" in str(caught.value)
+    lake.sql("ALTER TABLE fresh RENAME TO orders")
+    lake.sql("ALTER TABLE old RENAME TO fresh")
+    noted = {str(base.name): base.location for base in lake._workspace.catalog.base_tables()}
+    places = {"orders": f"file:{tmp_path}/fresh", "fresh": f"file:{tmp_path}/orders"}
+    assert noted == places
+    with reopened(lake) as again:
+        check(again, "sales", "REINITIALIZE", "orders")
+        assert rows(again.table("sales")) == [("77", "9.00", "1")]
+        check(again, "newer", "REINITIALIZE", "fresh")
+        assert rows(again.table("newer")) == [("10",), ("10",), ("11",)]
+        check(again, "sales", "NO_DATA")
+
+
 def test_a_function_that_is_redefined(lake: Lake, tmp_path: Path) -> None:
     orders(lake, tmp_path)
     lake.sql("CREATE FUNCTION twice(x BIGINT) RETURNS BIGINT RETURN 2 * x")

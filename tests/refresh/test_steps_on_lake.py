@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,11 @@ def _run(path: Path, lake: Lake) -> None:
 @pytest.mark.parametrize("path", [_case(path) for path in _FILES])
 def test_step(path: Path, lake: Lake) -> None:
     _run(path, lake)
+
+
+def test_stages_are_compiled_only_when_asked_for(spark: SparkSession) -> None:
+    asked = bool(os.environ.get("RUNNEL_TEST_COMPILED"))
+    assert (spark.conf.get("spark.sql.codegen.wholeStage") == "true") == asked
 
 
 def test_with_compiled_stages(

@@ -9,7 +9,7 @@ from typing import overload
 
 from runnel.api.opened import OpenLake, interruptible, name_of
 from runnel.compile.reads import Mention
-from runnel.errors import UserError
+from runnel.errors import UserError, never_filled
 from runnel.lake.frames import DataFrame
 from runnel.lake.session import query_settings
 from runnel.model.alerts import Alert, AlertKind
@@ -46,9 +46,7 @@ class Reading(OpenLake):
             return self.spark.table(target.sql)
         table = catch_up(self._workspace, table)
         if table.epoch == 0:
-            raise UserError(
-                f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
-            )
+            raise never_filled(str(table.name))
         if epoch is None:
             return newest_rows(self._workspace, table)
         if epoch > table.epoch:

@@ -68,6 +68,23 @@ def new_name(text: str) -> SourceChange | None:
         return None
 
 
+def new_name_of_table(text: str) -> tuple[TableName, TableName] | None:
+    """The names before and after ALTER TABLE ... RENAME TO; None for any other statement."""
+    words = Words.of(text, "ALTER")
+    if words is None or not words.accept("ALTER", "TABLE"):
+        return None
+    try:
+        old = words.name()
+        if not words.accept("RENAME", "TO"):
+            return None
+        is_qualified = len(words.rest()) > 1
+        new = words.name()
+    except UserError:
+        return None
+    # A table stays in its schema where no other one is named.
+    return old, new if is_qualified else TableName(old.schema, new.name)
+
+
 class Words:
     """A cursor over the tokens of a statement."""
 

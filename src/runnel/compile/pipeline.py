@@ -18,6 +18,7 @@ from runnel.compile.differentiate.root_top_k import change_root_top, flagged
 from runnel.compile.differentiate.state import state_of
 from runnel.compile.differentiate.top_k import top
 from runnel.compile.guard import guard
+from runnel.compile.inexact_columns import inexact_columns
 from runnel.compile.normalize.flatten_joins import flatten_joins
 from runnel.compile.normalize.merge_projects import merge_projects
 from runnel.compile.normalize.prune_columns import prune_columns
@@ -66,6 +67,8 @@ class CompiledQuery:
     """The query with every choice made that SQL leaves open; None when the user's own has none."""
     shared: tuple[Node, ...] = ()
     """Parts that stand in the tree more than once."""
+    outputs: tuple[str, ...] = ()
+    """What the tree calls the user's columns."""
     _programs: dict[_Window, Program] = field(default_factory=dict)
 
     @property
@@ -86,6 +89,14 @@ class CompiledQuery:
         """Whether adding a change may overflow where the query itself does not."""
         aggregates = (node for node in walk(self.tree) if isinstance(node, Aggregate))
         return any(column.can_overflow for node in aggregates for column in state_of(node).columns)
+
+    def inexact(self, sources: Mapping[str, frozenset[str]]) -> tuple[bool, ...]:
+        """Of each of the user's columns: whether its last digits depend on the order of rows.
+
+        `sources` has the columns of sources of which that is known.
+        """
+        found = inexact_columns(self.tree, sources)
+        return tuple(name in found for name in self.outputs)
 
     def full(self) -> str:
         """The text of the last step of `full_program`."""
@@ -174,7 +185,8 @@ def _compile(
         root = root_of(tree, outputs, called)
         completed = builder.folds.written(completed or syntax)
     text = written(completed) if completed is not None else None
-    compiled = CompiledQuery(tree, root, {s.key: s.kind for s in sources}, text, shared)
+    kinds, own_names = {s.key: s.kind for s in sources}, tuple(c.name for c in outputs)
+    compiled = CompiledQuery(tree, root, kinds, text, shared, own_names)
     # Compiling the change of every source finds what cannot be kept before anything is created.
     with builder.folds.blamed():
         compiled.program(frozenset(compiled.kinds))

@@ -101,6 +101,23 @@ def remove_folder(warehouse: Path, name: TableName) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def move_folder(spark: SparkSession, warehouse: Path, old: TableName, new: TableName) -> None:
+    """Let the folder of a table go with the new name that a session gave to it.
+
+    Spark does so for its own tables; of one that is registered by location, as those of other
+    processes are, only this session's name changes, and every other one would still see the old.
+    """
+    try:
+        os.rename(_place(warehouse, old), _place(warehouse, new))
+    except OSError as error:
+        spark.sql(f"ALTER TABLE {new.sql} RENAME TO {old.sql}")
+        raise SourceError(
+            f"the folder of {old} cannot be renamed", detail=str(error), hint="nothing was changed"
+        ) from error
+    spark.sql(f"DROP TABLE IF EXISTS {new.sql}")
+    register_location(spark, new, str(_place(warehouse, new)))
+
+
 def describe(spark: SparkSession, name: TableName) -> TableInfo:
     """What a name stands for."""
     try:

@@ -13,9 +13,11 @@ from runnel.errors import (
     RunnelError,
     SourceError,
     SystemFault,
+    UserError,
 )
 from runnel.lake.ended import HINT, is_cut_off
 from runnel.lake.interrupts import was_interrupted
+from runnel.model.names import TableName
 
 NEGATIVE_TOTAL = "runnel: a row has a negative total weight"
 """What a plan raises when a trace would show a row less than zero times."""
@@ -82,6 +84,18 @@ def translate(error: Exception) -> RunnelError:
     condition, message = _condition_and_message(error, text)
     kind = _kind(error, condition, text)
     return kind(message, detail=_detail(condition, text), hint=_hint(condition))
+
+
+def missing_table(error: Exception) -> TableName | None:
+    """The table or view that Spark did not find, if that is what the error says."""
+    if not isinstance(error, AnalysisException):
+        return None
+    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return None
+    try:
+        return TableName.parse((error.getMessageParameters() or {}).get("relationName", ""))
+    except UserError:
+        return None
 
 
 def _shortage(error: Exception, text: str) -> SystemFault | None:

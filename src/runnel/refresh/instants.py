@@ -9,7 +9,7 @@ from itertools import islice
 
 from runnel.catalog import Attempt, StreamTable, Writer
 from runnel.catalog.pruning import HISTORY_LEAST, HISTORY_MOST
-from runnel.errors import UserError
+from runnel.errors import UserError, never_filled
 from runnel.model.frontier import Frontier, Pin
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
@@ -67,8 +67,7 @@ class Past:
         if found is not None:
             return found
         if table.frontier is None:
-            hint = f"REFRESH STREAM TABLE {table.name} first"
-            raise UserError(f"{table.name} was never filled", hint=hint)
+            raise never_filled(str(table.name))
         raise UserError(
             f"{table.name} has no contents of {_shown(at)} any more, or had none yet",
             detail=f"it can be read from {_shown(self._oldest(table))} on",

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from runnel.catalog import BaseTable, StreamTable, Writer
-from runnel.errors import RunnelError, UserError
+from runnel.compile.ddl import new_name_of_table
+from runnel.errors import AlreadyExists, RunnelError, UserError, never_filled
 from runnel.lake.frames import DataFrame, SparkSession
 from runnel.lake.functions import register
 from runnel.lake.guarding import guard_writes, release_writes
@@ -20,6 +21,7 @@ from runnel.lake.names import (
     find_folder,
     is_gone,
     is_same_place,
+    move_folder,
     publish_view,
     register_location,
     remove_folder,
@@ -36,6 +38,7 @@ from runnel.lake.session import (
     translate,
 )
 from runnel.lake.trace import Trace
+from runnel.lake.translate import missing_table
 from runnel.lake.writing import WriteMode, write_frame
 from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
@@ -155,13 +158,18 @@ class SessionKeeper:
         spark = self.ready()
         if target is not None:
             self._refuse_stream_table(verb or "write", target)
+        renamed = new_name_of_table(text)
+        if renamed is not None:
+            self._refuse_taken(renamed[1])
         leaves = self._left_by_drop(spark, target) if verb == "drop" and target else None
         is_query = _QUERY.match(text) is not None
-        frame = _told(lambda: self._analysed(spark, text) if is_query else spark.sql(text))
+        frame = self._told(lambda: self._analysed(spark, text) if is_query else spark.sql(text))
         if target is not None and verb in ("create", "drop"):
             if leaves is not None:
                 remove_folder(self._warehouse, leaves)
             self._note_external(spark, target)
+        if renamed is not None:
+            self._note_renamed(spark, *renamed)
         return frame
 
     def write(
@@ -170,8 +178,24 @@ class SessionKeeper:
         """Write a frame to a table, which is created when it is not there."""
         spark = self.ready()
         self._refuse_stream_table("write", target)
-        if _told(lambda: write_frame(spark, frame, target, mode, options)):
+        if self._told(lambda: write_frame(spark, frame, target, mode, options)):
             self._note_external(spark, target)
+
+    def _told(self, work: Callable[[], _T]) -> _T:
+        """Do something of Spark's, with its errors told as ours."""
+        try:
+            return work()
+        except RunnelError:
+            raise
+        except Exception as error:
+            self._refuse_unfilled(missing_table(error))
+            raise translate(error) from error
+
+    def _refuse_unfilled(self, missing: TableName | None) -> None:
+        """A stream table has a name in Spark from its first refresh on."""
+        table = self._catalog.find(missing.key) if missing is not None else None
+        if table is not None and table.epoch == 0:
+            raise never_filled(str(table.name))
 
     def _analysed(self, spark: SparkSession, text: str) -> DataFrame:
         """Names are looked up at once, so that a query never sees half of a group renewed."""
@@ -261,18 +285,22 @@ class SessionKeeper:
             self._catalog.forget_base_table(target)
             self._external.pop(target.key, None)
 
+    def _note_renamed(self, spark: SparkSession, old: TableName, new: TableName) -> None:
+        """Others know a table by the name of its folder, or by what is noted of its place."""
+        folder, place = find_folder(self._warehouse, old), describe(spark, new).location
+        if folder is not None and is_same_place(place, folder):
+            move_folder(spark, self._warehouse, old, new)
+        # The new name first: whoever looks in between knows the table by both.
+        self._note_external(spark, new)
+        self._note_external(spark, old)
+
+    def _refuse_taken(self, name: TableName) -> None:
+        """One that was never filled has no view, by which Spark would see it."""
+        if self._catalog.find(name.key) is not None:
+            raise AlreadyExists(f"stream table {name} already exists", hint="choose another name")
+
     def _is_noted(self, target: TableName) -> bool:
         return any(base.name.key == target.key for base in self._catalog.base_tables())
-
-
-def _told(work: Callable[[], _T]) -> _T:
-    """Do something of Spark's, with its errors told as ours."""
-    try:
-        return work()
-    except RunnelError:
-        raise
-    except Exception as error:
-        raise translate(error) from error
 
 
 def _state(table: StreamTable) -> _Shown:

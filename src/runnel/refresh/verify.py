@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from runnel.catalog import StreamTable, Verification
-from runnel.errors import RunnelError, SourceError, UserError
+from runnel.errors import RunnelError, SourceError, UserError, never_filled
 from runnel.lake.frames import Column as Expression
 from runnel.lake.frames import DataFrame, F
 from runnel.lake.session import translate
@@ -18,6 +18,7 @@ from runnel.model.tabular import plain
 from runnel.refresh.bind import Binding, binding
 from runnel.refresh.cycle_rows import member_rows
 from runnel.refresh.full import expected_rows
+from runnel.refresh.inexact import inexact_places
 from runnel.refresh.newest import read_newest
 from runnel.refresh.whole_rows import whole_rows
 from runnel.refresh.workspace import Workspace
@@ -43,9 +44,7 @@ def verify_table(workspace: Workspace, table: StreamTable) -> VerifyResult:
 def _verify(workspace: Workspace, table: StreamTable) -> Verification:
     start = perf_counter()
     if table.frontier is None:
-        raise UserError(
-            f"{table.name} was never filled", hint=f"REFRESH STREAM TABLE {table.name} first"
-        )
+        raise never_filled(str(table.name))
     if table.reinitialize:
         raise UserError(
             f"{table.name} waits to be computed anew: {table.reinitialize}",
@@ -78,8 +77,10 @@ def _compare(
         differing = signed.groupBy(*names).agg(F.sum(_SIGN).alias(_SIGN))
         differing = bound.keep(differing.where(F.col(_SIGN) != 0))
         missing, unexpected = _totals(differing)
-        if (missing or unexpected) and _only_floats_differ(differing, columns, missing, unexpected):
-            return 0, 0, []
+        if missing and missing == unexpected:
+            floats = inexact_places(workspace, spark, table)
+            if _only_floats_differ(differing, len(columns), floats, missing):
+                return 0, 0, []
         rows = differing.limit(_SAMPLE).collect() if missing or unexpected else []
         return missing, unexpected, [_sample(columns, row) for row in rows]
 
@@ -103,17 +104,14 @@ def _totals(differing: DataFrame) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def _only_floats_differ(
-    differing: DataFrame, columns: tuple[Column, ...], missing: int, unexpected: int
-) -> bool:
-    """Whether the rows pair up but for the last digits of floating point columns.
+def _only_floats_differ(differing: DataFrame, width: int, floats: list[int], rows: int) -> bool:
+    """Whether the rows pair up but for the last digits of some floating point columns.
 
-    Spark's own sums of such columns depend on the order in which rows arrive.
+    Spark's own sums of floats depend on the order in which rows arrive.
     """
-    floats = [i for i, c in enumerate(columns) if c.type in ("double", "float")]
-    if not floats or missing != unexpected or missing > _MOST_FLOAT_ROWS:
+    if not floats or rows > _MOST_FLOAT_ROWS:
         return False
-    others = [f"v{i}" for i in range(len(columns)) if i not in floats]
+    others = [f"v{i}" for i in range(width) if i not in floats]
     left = differing.where(F.col(_SIGN) > 0).alias("l")
     right = differing.where(F.col(_SIGN) < 0).alias("r")
     same = F.col(f"l.{_SIGN}") == -F.col(f"r.{_SIGN}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 
-from runnel.compile.ddl import new_name, source_change
+from runnel.compile.ddl import new_name, new_name_of_table, source_change
 from runnel.compile.reads import Mention, Reads, statement_reads
 from runnel.lake.frames import DataFrame
 from runnel.lake.views import view_text
 from runnel.lake.writing import WriteMode
+from runnel.model.ddl import SourceChange
 from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode
 from runnel.refresh.keeper import SessionKeeper
@@ -32,7 +34,7 @@ def run_statement(
     freshen(workspace, keeper, reads.mentions)
     with nullcontext() if reads.is_query else following_writes(workspace):
         frame = keeper.run(hold_back_vacuum(workspace, text), verb, target)
-        if (changed := change or new_name(text)) is not None:
+        for changed in _changed(text, change):
             note_source_ddl(workspace, changed)
             renew_readers(workspace, changed)
     keeper.sync_if_open()
@@ -55,6 +57,15 @@ def freshen(workspace: Workspace, keeper: SessionKeeper, mentions: Iterable[Ment
     known = workspace.catalog.keys_of_mode(RefreshMode.IMMEDIATE)
     if known and catch_up(workspace, _behind_views(workspace, mentions, known)):
         keeper.sync_if_open()
+
+
+def _changed(text: str, change: SourceChange | None) -> list[SourceChange]:
+    """What a statement takes and gives: a name that was given may have readers too."""
+    renamed = new_name_of_table(text)
+    if change is not None and renamed is not None:
+        return [change, replace(change, name=renamed[1])]
+    found = change or new_name(text)
+    return [found] if found is not None else []
 
 
 def _reads(workspace: Workspace, text: str) -> Reads:
