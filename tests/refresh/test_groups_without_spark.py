@@ -292,7 +292,7 @@ def test_tidying_does_not_move_a_table_back(rig: Rig, tidied: str) -> None:
     moved = Frontier(before.frontier.pins if before.frontier else {}, later)
     assert rig.catalog.record_no_data(before, moved, rig.workspace.leases.owner, 0.0, "quiet")
     if tidied == "compacted":
-        compaction._record(rig.workspace, before, before.since, is_noticed=False)
+        compaction._record(rig.workspace, before, is_noticed=False)
     else:
         catch_up(rig.workspace, replace(before, trace_version=-1))
     after = rig.catalog.get(before.id)

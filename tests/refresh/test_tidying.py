@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import runnel
 from refresh.helpers import SALES, Source, check, orders
 from runnel.api import Lake
+from runnel.errors import InternalFault
 from runnel.lake.trace import Trace
 from runnel.refresh import superseded
 from runnel.refresh.compaction import MANY_FILES
@@ -139,3 +140,50 @@ def test_a_refresh_stays_done_when_tidying_fails(
     source.append((201, 10, "1.50"))
     check(lake, "sales", "DIFFERENTIAL")
     assert _trace(lake, "sales").last_commit().since > 0
+
+
+def _plant(lake: Lake, name: str, epoch: int) -> None:
+    """Take a row away that was never there, as a refresh must not."""
+    trace = _trace(lake, name)
+    last = trace.last_commit()
+    assert last is not None
+    rows = lake.spark.sql("SELECT 99L AS c0, -1L AS __weight")
+    trace.append(lake.spark, rows, epoch, last.metadata)
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["alone", "read by another"])
+@pytest.mark.parametrize("by_hand", [False, True], ids=["by itself", "by hand"])
+def test_a_negative_total_is_told_and_the_table_computed_anew(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_hand: bool, is_read: bool
+) -> None:
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("kept", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
+    if is_read:
+        lake.create_stream_table("below", "SELECT id FROM kept", refresh_mode="DIFFERENTIAL")
+    _plant(lake, "kept", 2)
+    source.append((4, 10, "1.00"))
+    settings = replace(lake.settings, compact_after_epochs=99 if by_hand else 2)
+    monkeypatch.setattr(lake._workspace, "settings", settings)
+    assert lake.refresh("kept").action == "DIFFERENTIAL"
+    if is_read:
+        lake.refresh("below")
+    if by_hand or is_read:
+        with pytest.raises(InternalFault, match="negative total"):
+            lake.compact("kept")
+    status = lake.status("kept")
+    assert "negative total" in (status.last_error or "")
+    assert status.consecutive_errors == 1
+    (alert,) = lake.alerts("kept", kind="reinitialize_needed", lasting=True)
+    assert "negative total" in alert.message
+    before = status.epoch
+    assert _trace(lake, "kept").last_commit().epoch == before, "the old contents stay"
+    check(lake, "kept", "REINITIALIZE", "negative total")
+    assert lake.status("kept").last_error is None
+    assert not lake.alerts("kept", lasting=True)
+    source.append((5, 10, "1.00"))
+    check(lake, "kept", "DIFFERENTIAL")
+    if is_read:
+        check(lake, "below", "DIFFERENTIAL")
+        lake.compact("below")
+    lake.compact("kept")
+    assert lake.table("kept").count() == 5

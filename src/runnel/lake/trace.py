@@ -208,6 +208,11 @@ class Trace:
         rows = self._within(spark, task.snapshot, task.files, None, task.since).coalesce(1)
         return weights.net_at_once(rows, self.layout.stored, bool(_negative(task.files)))
 
+    def net_rows(self, spark: SparkSession, epoch: int) -> int:
+        """How many rows there are at an epoch, all of them summed; fails for a negative total."""
+        snapshot, files = self._files(None, epoch)
+        return self._netted(spark, snapshot, files, epoch).count()
+
     def merge(self, spark: SparkSession) -> bool:
         """Put one file in the place of the small ones; epochs stay apart."""
         snapshot, files = self._files(None, self._last().epoch)

@@ -9,13 +9,16 @@ from datetime import timedelta
 from time import perf_counter, time
 
 from runnel.catalog import StreamTable, holds_on
-from runnel.errors import Busy
+from runnel.errors import Busy, InternalFault
+from runnel.lake.frames import SparkSession
 from runnel.lake.session import translate
+from runnel.lake.trace import CompactStats, TraceCommit
 from runnel.model.results import TIDYING, CompactResult
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.recovery import recover
 from runnel.refresh.superseded import is_much
 from runnel.refresh.workspace import Workspace
+from runnel.refresh.wrong_contents import note_wrong
 
 _log = logging.getLogger("runnel")
 # Opening a file takes about 5 ms, and a read opens each up to three times.
@@ -30,14 +33,11 @@ def compact_table(workspace: Workspace, known: StreamTable, wait: float) -> Comp
         if table.epoch == 0 or since <= 0:
             return CompactResult(str(table.name), False, "nothing is stored yet")
         trace = workspace.trace(table)
-        with workspace.worker(table.settings, adaptive=True) as spark:
-            stats = trace.compact(spark, since)
-        last = trace.last_commit()
-        assert last is not None
-        _record(workspace, table, last.since, is_noticed=True)
+        stats = _compacted(workspace, table, since)
+        done = _record(workspace, table, is_noticed=True)
         trace.vacuum(_retention(workspace, table))
         return CompactResult(
-            str(table.name), stats.is_done, f"epochs up to {last.since}", last.since,
+            str(table.name), stats.is_done, f"epochs up to {done.since}", done.since,
             stats.files_before, stats.files_after, stats.rows_before, stats.rows_after,
             perf_counter() - start,
         )  # fmt: skip
@@ -49,13 +49,36 @@ def merge_table(workspace: Workspace, known: StreamTable, wait: float) -> None:
         with workspace.worker(table.settings, adaptive=False) as spark:
             is_merged = workspace.trace(table).merge(spark)
         if is_merged:
-            _record(workspace, table, table.since, is_noticed=table.grouped)
+            _record(workspace, table, is_noticed=table.grouped)
+
+
+def _compacted(workspace: Workspace, table: StreamTable, since: int) -> CompactStats:
+    """The one place where all rows are netted: here it shows when a total is negative."""
+    with workspace.worker(table.settings, adaptive=True) as spark:
+        try:
+            return workspace.trace(table).compact(spark, since)
+        except Exception as error:
+            told = translate(error)
+            if isinstance(told, InternalFault):
+                _note_if_lasting(workspace, spark, table, told)
+            raise told from error
+
+
+def _note_if_lasting(
+    workspace: Workspace, spark: SparkSession, table: StreamTable, fault: InternalFault
+) -> None:
+    """A later epoch that consumers have not read yet may have put it right already."""
+    try:
+        workspace.trace(table).net_rows(spark, table.epoch)
+    except Exception:
+        note_wrong(workspace, table, fault)
 
 
 def tidy_when_due(workspace: Workspace, table_id: str) -> None:
     """Compact or merge after a refresh when reading has become dear; never waits.
 
-    The refresh is done and stays so: what goes wrong here is told to the log, and tried again. How
+    The refresh is done and stays so: what goes wrong here is told to the log, and tried again; what
+    it shows to be wrong with the contents is noted with the table. How
     long it took is noted with the refresh that it follows.
     """
     table = workspace.catalog.get(table_id)
@@ -83,9 +106,11 @@ def _held(workspace: Workspace, known: StreamTable, wait: float) -> Iterator[Str
         yield recover(workspace, workspace.catalog.get(known.id) or known)
 
 
-def _record(workspace: Workspace, table: StreamTable, since: int, is_noticed: bool) -> None:
-    version = workspace.trace(table).log.latest_version()
-    workspace.catalog.record_tidied(table, since, version, is_noticed=is_noticed)
+def _record(workspace: Workspace, table: StreamTable, is_noticed: bool) -> TraceCommit:
+    last = workspace.trace(table).last_commit()
+    assert last is not None
+    workspace.catalog.record_tidied(table, last.since, last.version, is_noticed=is_noticed)
+    return last
 
 
 def is_due(workspace: Workspace, table: StreamTable) -> bool:
