@@ -13,10 +13,11 @@ import time
 import uuid
 import weakref
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 
 from runnel.compile.near import Near, Tie
 from runnel.compile.program import Program
@@ -105,9 +106,9 @@ class _Group:
     folder: Path
     built: list[_Node]
     dropped: set[tuple[str, Tie]] = field(default_factory=set)
-    _nodes: dict[_Node, KeptRows | None] = field(default_factory=dict)
+    _nodes: dict[_Node, Future[KeptRows | None]] = field(default_factory=dict)
     _changes: dict[tuple[str, tuple[str, ...]], Values | None] = field(default_factory=dict)
-    _lock: RLock = field(default_factory=RLock)
+    _lock: Lock = field(default_factory=Lock)
 
     def rows(self, bound: Binding, source: str) -> KeptRows | None:
         """All rows near a change that were asked for; None where each table reads for itself."""
@@ -116,8 +117,7 @@ class _Group:
             return None
         if total_rows(self.workspace, window.source, window.new) <= _SMALL:
             return None
-        with self._lock:
-            return self._node(bound, source, self.sharing.top(source))
+        return self._node(bound, source, self.sharing.top(source))
 
     def follows(self, source: str, ties: Sequence[Tie], nears: Sequence[Near]) -> bool:
         """Whether the rows of ties, and of those that they speak of in turn, are all there."""
@@ -130,14 +130,22 @@ class _Group:
         )
 
     def _node(self, bound: Binding, source: str, level: int) -> KeptRows | None:
-        node = (source, level)
-        if node not in self._nodes:
+        """Read by who asks first, while others wait, or read something else meanwhile.
+
+        Who reads waits for lower levels only, so nobody waits for those who wait for them.
+        """
+        with self._lock:
+            known = self._nodes.get((source, level))
+            found = self._nodes.setdefault((source, level), Future())
+        if known is None:
+            rows = None
             try:
-                self._nodes[node] = self._build(bound, source, level)
+                rows = self._build(bound, source, level)
             except Exception as error:
                 _log.warning("%s is read by each table for itself: %s", source, error)
-                self._nodes[node] = None
-        return self._nodes[node]
+            finally:
+                found.set_result(rows)
+        return found.result()
 
     def _build(self, bound: Binding, source: str, level: int) -> KeptRows | None:
         """One scan for all ties together."""
