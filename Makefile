@@ -69,8 +69,13 @@ bench-tpch: setup ## Measure the 22 queries of TPC-H (ARGS="--scale 1")
 soak: setup ## A daemon that is killed now and then, writers, checking readers: 10 minutes (ARGS="--minutes 2 --kill-every 20")
 	$(BIN)/python -m bench.soak $(ARGS)
 
-fuzz: setup ## Check many generated queries and change sequences (ARGS are passed to pytest)
-	RUNNEL_FUZZ_CASES=$${RUNNEL_FUZZ_CASES:-100000} RUNNEL_FUZZ_SEED=random $(BIN)/pytest -m "slow or not slow" tests/compile/test_fuzz_algebra.py --timeout 0 $(ARGS)
+# The seed of a run is printed with its cases; SEED=<number> makes them again.
+SEED ?= random
+fuzz: setup ## Check many generated queries and change sequences, on DuckDB and on Spark (ARGS are passed to pytest)
+	RUNNEL_FUZZ_CASES=$${RUNNEL_FUZZ_CASES:-100000} RUNNEL_FUZZ_SEED=$(SEED) \
+	  $(BIN)/pytest -s tests/compile/test_fuzz_algebra.py --timeout 0 $(ARGS)
+	RUNNEL_FUZZ_SPARK_CASES=$${RUNNEL_FUZZ_SPARK_CASES:-2000} RUNNEL_FUZZ_LAKE_CASES=$${RUNNEL_FUZZ_LAKE_CASES:-200} \
+	  RUNNEL_FUZZ_SEED=$(SEED) $(BIN)/pytest -s tests/refresh/test_fuzz_on_spark.py --timeout 0 $(ARGS)
 
 lock: $(STAMP) ## Rewrite requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \

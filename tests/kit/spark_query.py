@@ -21,6 +21,7 @@ from kit.generate.cases import Case, Tally, is_too_large
 from kit.lake_backend import arrow_rows
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.program import Program, Step, weight_of
+from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.errors import NotDifferentiable
 from runnel.lake.typing import SparkTyper
 from runnel.model.settings import Settings
@@ -168,8 +169,9 @@ class SparkQuery:
 
 def check_on_spark(spark: SparkSession, made: Case, tally: Tally) -> bool:
     """Check a case and count it; False when it is refused. A failure carries the case."""
+    text = without_quantifiers(made.query)
     try:
-        compiled = compile_query(made.query, [t.schema for t in made.tables], SparkTyper(spark))
+        compiled = compile_query(text, [t.schema for t in made.tables], SparkTyper(spark))
     except NotDifferentiable as error:
         tally.refuse(error.construct)
         return False
@@ -179,13 +181,11 @@ def check_on_spark(spark: SparkSession, made: Case, tally: Tally) -> bool:
     query = SparkQuery(spark, made.tables, made.moments, compiled)
     try:
         moved = check_rounds(
-            query, compiled.text or made.query, made.rounds, then_nothing=made.then_nothing
+            query, compiled.text or text, made.rounds, then_nothing=made.then_nothing
         )
     except (Mismatch, PySparkException, AssertionError) as error:
         raise Mismatch(f"{error}\n{made}") from error
-    tally.checked += 1
-    tally.rounds += len(made.rounds)
-    tally.moved += moved
+    tally.count(made, moved)
     return True
 
 

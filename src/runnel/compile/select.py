@@ -29,7 +29,7 @@ from runnel.compile.select_generator import build_generated, has_generator
 from runnel.compile.select_subqueries import filled_select, lifted_select
 from runnel.compile.session_windows import attach_sessions, has_sessions
 from runnel.compile.subqueries import attach_all, filter_by
-from runnel.compile.windows import Spell, attach_windows
+from runnel.compile.windows import SelectText, Spell, attach_windows
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -50,6 +50,7 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
     if has_generator(select):
         return build_generated(builder, select, ctes)
     node, scope = rows_of(builder, select, ctes)
+    text = SelectText(select, scope)
     select, early, late = lifted_select(select)
     node, values = attach_all(builder, node, scope, early, ctes)
     select = filled_select(select, values)
@@ -71,7 +72,7 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
             node = Filter(node, tuple(to_scalar(c) for c in having))
     elif select.args.get("having"):
         raise NotDifferentiable("HAVING without aggregation", hint="write it as WHERE")
-    node, expressions = attach_windows(builder, node, [i.expression for i in items], spell)
+    node, expressions = attach_windows(builder, node, [i.expression for i in items], spell, text)
     if qualify is not None:
         node = Filter(node, tuple(to_scalar(c) for c in conjuncts(expressions.pop())))
     node, outputs = _output(builder, select, node, expressions, len(shown), ordering)

@@ -88,6 +88,14 @@ def is_open(window: exp.Window) -> bool:
     )
 
 
+def is_by_copy(window: exp.Window) -> bool:
+    """Whether rows that are equal in everything can have different values."""
+    if not is_open(window) or _is_whole(window):
+        return False
+    is_first = function_name(window_function(window)) in ("first_value", "first")
+    return not (is_first and _frame(window)[0] == "UNBOUNDED PRECEDING")
+
+
 def refuse_no_order(window: exp.Window) -> None:
     """Without an order the first rows, and those before and after one, may be any: in no mode."""
     name = function_name(window_function(window))

@@ -1,7 +1,8 @@
 """Window functions in a SELECT: each becomes a column of a Window over the SELECT's rows.
 
 Rows that tie in a window's order are ordered further by the columns that the SELECT computes with,
-wherever that decides something: rows equal in all of them cannot be told apart in the result.
+wherever that decides something: rows equal in all of them cannot be told apart in the result. But
+of two windows with different orders each has a place for every copy, so copies are numbered first.
 """
 
 from __future__ import annotations
@@ -13,15 +14,27 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Node, Project, SortKey, Window, WindowCall, identity
+from runnel.algebra.nodes import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    SortKey,
+    Window,
+    WindowCall,
+    identity,
+)
 from runnel.algebra.scalar import Scalar, wrap
 from runnel.compile.in_frame import by_value, fold_over
 from runnel.compile.places import at
+from runnel.compile.rewrites.numbered_copies import COPY, numbered
 from runnel.compile.scalars import column_type, mark, to_scalar
+from runnel.compile.scope import Scope
 from runnel.compile.typing import is_orderable
 from runnel.compile.window_forms import (
     Digits,
     digits_of,
+    is_by_copy,
     is_by_place,
     is_open,
     is_running,
@@ -42,7 +55,7 @@ _UP_TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 def attach_windows(
-    builder: Builder, node: Node, expressions: list[exp.Expr], spell: Spell
+    builder: Builder, node: Node, expressions: list[exp.Expr], spell: Spell, text: SelectText
 ) -> tuple[Node, list[exp.Expr]]:
     """The rows with a column for each window function, and the expressions reading these.
 
@@ -55,6 +68,9 @@ def attach_windows(
     ties = list(dict.fromkeys(n for e in expressions for n in to_scalar(e).columns if n in own))
     places = [w for e in expressions for w in _windows(e)]
     attached = _Attached(builder, node, ties, spell)
+    by_copy = [w for w in windows if is_by_copy(w)]
+    if len({_spec(w) for w in by_copy}) > 1:
+        attached.tell_copies_apart(by_copy[0], text)
     values: dict[exp.Window, exp.Expr] = {}
     for window in windows:
         with at(window):
@@ -62,14 +78,39 @@ def attach_windows(
     return attached.node, [_replaced(e, values) for e in expressions]
 
 
+@dataclass(frozen=True, slots=True)
+class SelectText:
+    """The SELECT as it is written, and what its FROM clause brings into sight."""
+
+    select: exp.Select
+    scope: Scope
+
+
 @dataclass
 class _Attached:
-    """The rows so far; windows of one partition share a node where they follow each other."""
+    """The rows so far; windows of one partition share a node where they follow each other.
+
+    `number` is the column that tells copies apart, where they are numbered.
+    """
 
     builder: Builder
     node: Node
     ties: list[str]
     spell: Spell
+    number: str | None = None
+
+    def tell_copies_apart(self, first: exp.Window, text: SelectText) -> None:
+        """By the keys of groups, or by a number for each of the rows that are equal."""
+        keys = _group_keys(self.node)
+        if keys is not None:
+            self.ties += [key for key in keys if key not in self.ties]
+        elif self.ties:
+            spelled = [self._spelled(name, first) for name in self.ties]
+            self.builder.ties.number_copies(text.select, numbered(text.select, text.scope, spelled))
+            # Numbered within the partitions of a window, so that it asks for no others.
+            partition = tuple(self._column(e) for e in first.args.get("partition_by") or [])
+            order = tuple(SortKey(name) for name in self.ties)
+            self.number = self._call(partition, Scalar.constant("ROW_NUMBER()"), order, "").name
 
     def add(self, window: exp.Window, places: list[exp.Window]) -> exp.Expr:
         """The value of a window function, as an expression over columns."""
@@ -129,11 +170,15 @@ class _Attached:
         self, partition: tuple[str, ...], function: Scalar, order: tuple[SortKey, ...], frame: str
     ) -> Column:
         call = self._typed(WindowCall(function, order, frame, Column("", "")), partition)
-        if isinstance(self.node, Window) and self.node.partition == partition:
+        if isinstance(self.node, Window) and self._fits(self.node, partition):
             self.node = Window(self.node.input, partition, (*self.node.calls, call))
         else:
             self.node = Window(self.node, partition, (call,))
         return call.output
+
+    def _fits(self, node: Window, partition: tuple[str, ...]) -> bool:
+        """Whether a call can be one of a node's; what reads the number of copies is above it."""
+        return node.partition == partition and all(c.output.name != self.number for c in node.calls)
 
     def _typed(self, call: WindowCall, partition: tuple[str, ...]) -> WindowCall:
         read = self.builder.columns_of([call.function])
@@ -158,6 +203,8 @@ class _Attached:
         self, window: exp.Window, order: tuple[SortKey, ...], places: list[exp.Window]
     ) -> tuple[SortKey, ...]:
         missing = self._completing(window, order)
+        if self.number is not None:
+            missing.append((self.number, exp.column(COPY)))
         for place in places:
             self.builder.ties.note(place, [spelled for _, spelled in missing])
         return tuple(SortKey(name) for name, _ in missing)
@@ -208,6 +255,17 @@ class _Attached:
         peers = tuple(dict.fromkeys((*partition, *(key.column for key in order))))
         last = wrap("LAST_VALUE(", Scalar.column(total.name), ")")
         return self._call(peers, last, (SortKey(place.name),), _WHOLE)
+
+
+def _spec(window: exp.Window) -> tuple[exp.Expr, ...]:
+    return (exp.Tuple(expressions=window.args.get("partition_by")), *order_of(window))
+
+
+def _group_keys(node: Node) -> tuple[str, ...] | None:
+    """The keys of the groups that rows are, if they are groups."""
+    while isinstance(node, Filter):
+        node = node.input
+    return node.keys if isinstance(node, Aggregate) else None
 
 
 def sort_key(column: str, ordered: exp.Ordered) -> SortKey:

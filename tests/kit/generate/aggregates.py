@@ -33,9 +33,18 @@ class Value:
 
 
 def grouped(
-    writer: Writer, source: str, columns: Sequence[Visible], keys: Sequence[Value], *, is_root: bool
+    writer: Writer,
+    source: str,
+    columns: Sequence[Visible],
+    keys: Sequence[Value],
+    test: str = "",
+    *,
+    is_root: bool,
 ) -> Query:
-    """SELECT ... GROUP BY, keys written as expression, position or alias, and not always shown."""
+    """SELECT ... GROUP BY, keys written as expression, position or alias, and not always shown.
+
+    `test` is a condition for HAVING that asks a subquery.
+    """
     outputs = [writer.output(k.family, k.scale) for k in keys]
     shown = [f"{k.text} AS {o.name}" for k, o in zip(keys, outputs, strict=True)]
     grouping = [
@@ -49,7 +58,7 @@ def grouped(
     aggregates = [writer.output(c.family, c.scale) for c in calls]
     shown += [f"{c.text} AS {o.name}" for c, o in zip(calls, aggregates, strict=True)]
     distinct = "DISTINCT " if writer.chance(5) else ""
-    having = _having(writer, calls, aggregates)
+    having = f" HAVING {test}" if test else _having(writer, calls, aggregates)
     by = _sets(writer, keys) or ", ".join(grouping)
     text = f"SELECT {distinct}{', '.join(shown)} {source} GROUP BY {by}{having}"
     return Query(text, (*outputs, *aggregates))
@@ -93,7 +102,7 @@ def call(writer: Writer, columns: Sequence[Visible], *, is_root: bool) -> Value:
     """An aggregate call, sometimes with FILTER."""
     made = _function(writer, columns, is_root=is_root)
     text = made.text
-    if writer.chance(20):
+    if not text.startswith(("ROUND(", "ARRAY_JOIN(")) and writer.chance(20):
         text += f" FILTER (WHERE {predicate(writer.dice, columns, 0)})"
     if made.family == INT and writer.chance(15):
         text = writer.pick(f"COALESCE({text}, 0)", f"{text} - COUNT(*)", f"({text} + 1) * 2")
@@ -131,11 +140,18 @@ def _other(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value
         Value(f"MIN_BY({chosen.text}, {by})", chosen.family, chosen.scale),
     ]
     if number is not None:
-        forms += [Value(f"MEDIAN({number.text})", DOUBLE), Value(f"BIT_XOR({number.text})", INT)]
+        forms += [
+            Value(f"MEDIAN({number.text})", DOUBLE),
+            Value(f"BIT_XOR({number.text})", INT),
+            # Rounded: at the top of a query its last digits are those of the rows' order.
+            Value(f"ROUND(STDDEV({number.text}), 6)", DOUBLE),
+            Value(f"MODE({number.text})", INT),
+        ]
     if text is not None:
         forms += [
             Value(f"LISTAGG({text.text}, ',')", TEXT),
             Value(f"LISTAGG(DISTINCT {text.text}, ',')", TEXT),
+            Value(f"ARRAY_JOIN(COLLECT_LIST({text.text}), ',')", TEXT),
         ]
     return forms[writer.dice.number(0, len(forms) - 1)]
 

@@ -11,13 +11,14 @@ from kit.check import Mismatch, Round, check_rounds
 from kit.dialect import replace_words, transpile
 from kit.duck import DuckQuery, DuckSources, Moment, Table, oracle_text
 from kit.generate.data import history, tables
-from kit.generate.dice import Dice, chance
+from kit.generate.dice import Dice, chance, pick
 from kit.generate.queries import whole_query
 from kit.generate.writer import Writer
 from kit.near import near_only
 from kit.typer import RuleTyper
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.program import Program
+from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.errors import NotDifferentiable
 
 _TYPER = RuleTyper()
@@ -58,6 +59,16 @@ class Tally:
     rounds: int = 0
     moved: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
+
+    def count(self, made: Case, moved: int) -> None:
+        """A case that was checked as a whole, and in how many of its rounds the result changed."""
+        self.checked += 1
+        self.rounds += len(made.rounds)
+        self.moved += moved
+        self.texts.add(made.query)
 
     def refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
@@ -67,14 +78,16 @@ class Tally:
         told = f" ({reasons})" if reasons else ""
         return (
             f"{self.rounds} cases (rounds of changes) checked, of which {self.moved} changed the "
-            f"result, on {self.checked} queries; {sum(self.refused.values())} queries refused{told}"
+            f"result, on {len(self.texts)} distinct queries; "
+            f"{sum(self.refused.values())} queries refused{told}; {len(self.failures)} failed "
+            f"(seeds from {', '.join(map(str, self.seeds))})"
         )
 
 
 def case(dice: Dice, depth: int, max_rounds: int = 2, *, for_spark: bool = False) -> Case:
     """Make a case."""
     sources = tables(dice)
-    writer = Writer(dice, sources, for_spark)
+    writer = Writer(dice, sources, for_spark, room=depth + pick(dice, (1, 1, 1, 2)))
     query = whole_query(writer, depth)
     used = [t for t in sources if f"{t.name} " in query.text.lower()]
     count = dice.number(1, max_rounds)
@@ -117,7 +130,8 @@ def is_too_large(compiled: CompiledQuery, limit: int) -> bool:
 def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> bool:
     """Check a case and count it; False when it is refused. A failure carries the case."""
     try:
-        compiled = compile_query(made.query, [t.schema for t in made.tables], _TYPER)
+        text = without_quantifiers(made.query)
+        compiled = compile_query(text, [t.schema for t in made.tables], _TYPER)
     except NotDifferentiable as error:
         tally.refuse(error.construct)
         return False
@@ -132,6 +146,7 @@ def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> bool:
     rewrite = near_only if made.thorough else _as_it_is
     query = DuckQuery(sources, compiled, translate, with_tables=made.thorough, rewrite=rewrite)
     try:
+        # DuckDB runs ANY and ALL itself.
         expected = _oracle_text(made, compiled.text or made.query)
         moved = check_rounds(query, expected, made.rounds, then_nothing=made.then_nothing)
     except (duckdb.OutOfRangeException, duckdb.NotImplementedException) as error:
@@ -139,9 +154,7 @@ def check(con: duckdb.DuckDBPyConnection, made: Case, tally: Tally) -> bool:
         return False
     except (Mismatch, duckdb.Error, AssertionError) as error:
         raise Mismatch(f"{error}\n{made}") from error
-    tally.checked += 1
-    tally.rounds += len(made.rounds)
-    tally.moved += moved
+    tally.count(made, moved)
     return True
 
 

@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from hypothesis import strategies as st
+
 T = TypeVar("T")
 
 
@@ -26,6 +28,16 @@ class Seeded:
         chosen = self._random.randint(low, high)
         self.choices.append(chosen - low)
         return chosen
+
+
+class Drawn:
+    """Choices that Hypothesis draws, so that it makes a failing case smaller and remembers it."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def number(self, low: int, high: int) -> int:
+        return self._draw(st.integers(low, high))
 
 
 class Replayed:

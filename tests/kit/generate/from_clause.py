@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kit.generate.dice import pick
+from kit.generate.relations import turned, values
 from kit.generate.scalars import BOOLEAN, Visible, predicate
 from kit.generate.writer import Item, Output, Query, Writer, family_of, in_sight
 
 Sub = Callable[[Writer, int], Query]
+# How many items, by how deep the query goes.
+_COUNTS = ((1, 1, 2, 2, 3), (1, 1, 1, 2, 2), (1, 1, 1, 2), (1, 1, 1, 1, 1, 2))
 _KINDS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
 
 
 def from_clause(writer: Writer, depth: int, query: Sub) -> tuple[str, list[Visible]]:
     """The text from FROM on, and the columns in sight."""
-    count = pick(writer.dice, (1, 1, 2, 2, 2, 3) if depth else (1, 1, 2))
-    items = [_item(writer, depth, query) for _ in range(count)]
+    count = pick(writer.dice, _COUNTS[min(depth, 3)])
+    items = [_item(writer, depth, query, is_first=not place) for place in range(count)]
+    if count > 1 and writer.chance(6):
+        items[-1] = values(writer)
     if count == 2 and writer.chance(15):
         shared = _shared_names(items)
         if shared:
@@ -30,12 +35,18 @@ def from_clause(writer: Writer, depth: int, query: Sub) -> tuple[str, list[Visib
     text = f"FROM {items[0].text}"
     for place in range(1, count):
         text += _join(writer, items[:place], items[place])
+    if writer.chance(8):
+        other, kind = _item(writer, 0, query), writer.pick("LEFT SEMI JOIN", "LEFT ANTI JOIN")
+        text += f" {kind} {other.text} ON {_condition(writer, items, other)}"
     return text, in_sight(items)
 
 
-def _item(writer: Writer, depth: int, query: Sub) -> Item:
-    if depth > 0 and writer.chance(45):
-        return _subquery(writer, query(writer, depth - 1))
+def _item(writer: Writer, depth: int, query: Sub, *, is_first: bool = False) -> Item:
+    # What is to be deep is so in one place, or few programs would be short enough to be checked.
+    is_deep = depth > 1 and is_first
+    if depth > 0 and writer.asks(85 if is_deep else 45 if depth == 1 else 15):
+        inner = query(writer, depth - 1 if is_first else 0)
+        return turned(writer, inner) or _subquery(writer, inner)
     if writer.ctes and writer.chance(40):
         name, body = pick(writer.dice, writer.ctes)
         alias = writer.fresh("c")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kit.generate.aggregates import Value, grouped, ungrouped
 from kit.generate.dice import pick
 from kit.generate.from_clause import from_clause
+from kit.generate.relations import recursion
 from kit.generate.scalars import (
     DECIMAL,
     FAMILIES,
@@ -18,9 +19,9 @@ from kit.generate.scalars import (
     predicate,
     scalar,
 )
-from kit.generate.subqueries import lateral_join, subquery_test, subquery_value
+from kit.generate.subqueries import count_test, lateral_join, subquery_test, subquery_value
 from kit.generate.views import lateral_view
-from kit.generate.windows import limited, window_value
+from kit.generate.windows import limited, named_window, row_place, window_value
 from kit.generate.writer import Output, Query, Writer, bare
 
 _SETS = (
@@ -32,6 +33,11 @@ _FORMS = ("plain", "plain", "plain", "grouped", "grouped", "union", "global")
 
 def whole_query(writer: Writer, depth: int) -> Query:
     """A query, with the common table expressions it uses."""
+    if writer.chance(5) and (found := recursion(writer)) is not None:
+        prefix, name, body = found
+        writer.ctes.append((name, body))
+        made = query(writer, depth, is_root=True)
+        return replace(made, text=prefix + made.text)
     if depth > 0 and writer.chance(20):
         body = query(writer, depth - 1)
         name = writer.fresh("w")
@@ -50,30 +56,32 @@ def whole_query(writer: Writer, depth: int) -> Query:
 
 def query(writer: Writer, depth: int, *, is_root: bool = False) -> Query:
     """One query block or a union of two; sometimes only its first rows."""
-    made = _query(writer, depth, is_root=is_root)
+    writer.room -= 1
+    made = _query(writer, depth if writer.room > 0 else 0, is_root=is_root)
     return limited(writer, made, is_root=is_root) if writer.chance(7) else made
 
 
 def _query(writer: Writer, depth: int, *, is_root: bool) -> Query:
     form = pick(writer.dice, _FORMS)
-    if form == "union" and depth > 0:
+    if form == "union" and 0 < depth < 3 and writer.room > 1:
         return _union(writer, depth)
     if form == "plain" and not is_root and writer.chance(3):
         output = writer.output(INT, 0)
         return Query(f"SELECT {writer.pick(*LITERALS[INT])} AS {output.name}", (output,))
     source, columns = lateral_view(writer, *from_clause(writer, depth, query))
-    if columns and "LATERAL VIEW" not in source and writer.chance(8):
+    if columns and "LATERAL VIEW" not in source and writer.asks(8):
         text, more = lateral_join(writer, columns, depth, query)
         source, columns = source + text, [*columns, *more]
     if writer.chance(30):
         source += f" WHERE ({predicate(writer.dice, columns)})"
-        if writer.chance(30):
+        if writer.asks(30):
             source += f" AND {subquery_test(writer, columns, depth, query)}"
-    elif columns and writer.chance(20):
+    elif columns and writer.asks(20):
         source += f" WHERE {subquery_test(writer, columns, depth, query)}"
     if form == "grouped":
         keys = [_value(writer, columns) for _ in range(writer.dice.number(1, 2))]
-        return grouped(writer, source, columns, keys, is_root=is_root)
+        test = count_test(writer, depth, query) if writer.asks(6) else ""
+        return grouped(writer, source, columns, keys, test, is_root=is_root)
     if form == "global":
         return ungrouped(writer, source, columns, is_root=is_root)
     return _plain(writer, source, columns, depth)
@@ -86,23 +94,26 @@ def _plain(writer: Writer, source: str, columns: Sequence[Visible], depth: int) 
         outputs = tuple(Output(bare(c.text), c.family, c.scale) for c in columns)
         return Query(f"SELECT {distinct}* {source}", outputs)
     outputs, parts, sight = [], [], list(columns)
-    # One at most: which of two equal rows is where in one window's order is left open, and in
-    # another's order it may be another one.
-    may_window = bool(columns)
+    windows = ""
     for _ in range(writer.dice.number(1, 4)):
-        is_window = may_window and writer.chance(8)
-        may_window = may_window and not is_window
-        value = window_value(writer, columns) if is_window else _value(writer, sight)
+        value = _value(writer, sight)
+        if columns and writer.chance(8):
+            value = window_value(writer, columns)
+            if not windows and writer.chance(15):
+                value, windows = named_window(writer, value)
         outputs.append(writer.output(value.family, value.scale))
         parts.append(f"{value.text} AS {outputs[-1].name}")
         if writer.chance(10) and value.text in names:
             # An alias may be used by the items after it.
             sight.append(Visible(outputs[-1].name, value.family, value.scale))
-    if columns and writer.chance(8):
+    source += windows
+    if columns and writer.asks(8):
         found = subquery_value(writer, columns, depth, query)
         if found is not None:
             outputs.append(found[1])
             parts.append(f"{found[0]} AS {found[1].name}")
+    if columns and writer.chance(5):
+        source += f" QUALIFY {row_place(writer, columns)} <= {writer.dice.number(1, 3)}"
     return Query(f"SELECT {distinct}{', '.join(parts)} {source}", tuple(outputs))
 
 

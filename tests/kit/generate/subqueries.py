@@ -10,6 +10,7 @@ from kit.generate.scalars import BOOLEAN, DECIMAL, DOUBLE, INT, Visible, predica
 from kit.generate.writer import Output, Writer, bare
 
 _COUNTED = (BOOLEAN, DOUBLE, DECIMAL)
+_KINDS = ("exists", "in", "scalar")
 
 
 def subquery_test(writer: Writer, columns: Sequence[Visible], depth: int, query: Sub) -> str:
@@ -20,10 +21,21 @@ def subquery_test(writer: Writer, columns: Sequence[Visible], depth: int, query:
         return f"EXISTS (SELECT 1 {source})"
     left, right = pick(writer.dice, pairs)
     rest = source + _where(writer, own, outer, depth, query)
+    if len(pairs) > 1 and writer.chance(10):
+        return _several(writer, (left, right), pick(writer.dice, pairs), rest)
     test = _test(writer, left, right, rest, outer)
+    if writer.chance(8):
+        return f"CASE WHEN {test} THEN TRUE ELSE {predicate(writer.dice, columns, 0)} END"
     if writer.chance(25):
         return f"({test} OR {predicate(writer.dice, columns, 0)})"
     return f"NOT ({test})" if writer.chance(15) else test
+
+
+def count_test(writer: Writer, depth: int, query: Sub) -> str:
+    """A condition over a group that asks a subquery."""
+    inner = query(writer, max(0, depth - 1))
+    asked = f"(SELECT COUNT(*) FROM ({inner.text}) AS {writer.fresh('e')})"
+    return f"COUNT(*) {writer.pick('<', '=', '>=')} {asked}"
 
 
 def subquery_value(
@@ -85,7 +97,7 @@ def _where(writer: Writer, own: list[Visible], outer: list[Visible], depth: int,
             where[-1] += f" OR {predicate(writer.dice, outer, 0)}"
     if writer.chance(30):
         where.append(predicate(writer.dice, own))
-    if depth > 0 and outer and writer.chance(20):
+    if depth > 0 and outer and writer.asks(20):
         # Spark resolves no reference that reaches over a query.
         sight = own if writer.for_spark else own + outer
         where.append(subquery_test(writer, sight, depth - 1, query))
@@ -99,7 +111,11 @@ def _test(
     if writer.chance(25):
         counted = next((c.text for c in outer if c.family == INT), "1")
         grouping = f" GROUP BY {right.text} HAVING COUNT(*) {writer.pick('>', '=')} {counted}"
-    match writer.pick("exists", "in", "scalar"):
+    kinds = _KINDS if left.family in _COUNTED else (*_KINDS, "any")
+    match writer.pick(*kinds):
+        case "any":
+            asked = writer.pick("= ANY", "> ANY", "< ALL", "<> ALL")
+            return f"{left.text} {asked} (SELECT {right.text} {rest}{grouping})"
         case "exists":
             negated = "NOT " if writer.chance(40) else ""
             return f"{negated}EXISTS (SELECT 1 {rest}{grouping})"
@@ -111,6 +127,14 @@ def _test(
                 return f"(SELECT COUNT(*) {rest}) {writer.pick('=', '<', '>=')} 1"
             function = writer.pick("MAX", "MIN")
             return f"{left.text} {writer.pick('=', '<', '>=')} (SELECT {function}({right.text}) {rest})"
+
+
+def _several(
+    writer: Writer, first: tuple[Visible, Visible], second: tuple[Visible, Visible], rest: str
+) -> str:
+    negated = "NOT " if writer.chance(40) else ""
+    shown = f"{first[1].text} AS {writer.fresh('i')}, {second[1].text} AS {writer.fresh('i')}"
+    return f"({first[0].text}, {second[0].text}) {negated}IN (SELECT {shown} {rest})"
 
 
 def _aggregate(

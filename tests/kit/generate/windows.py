@@ -16,6 +16,11 @@ _FRAMES = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING",
 )
+_RANGES = (
+    "RANGE BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING",
+    "RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING",
+)
 
 
 def window_value(writer: Writer, columns: Sequence[Visible]) -> Value:
@@ -41,18 +46,39 @@ def window_value(writer: Writer, columns: Sequence[Visible]) -> Value:
             )
             return Value(f"{function.format(chosen.text)} {one}", chosen.family, chosen.scale)
         case "count":
-            return Value(f"COUNT({chosen.text}) {_framed(writer, over, partition)}", INT, 0)
+            over = _framed(writer, over, partition, columns)
+            return Value(f"COUNT({chosen.text}) {over}", INT, 0)
         case "sum" if whole := [c for c in columns if c.family == INT]:
             text = pick(writer.dice, whole).text
-            return Value(f"SUM(CAST({text} AS BIGINT)) {_framed(writer, over, partition)}", INT, 0)
-    text = f"{writer.pick('MIN', 'MAX')}({chosen.text}) {_framed(writer, over, partition)}"
+            over = _framed(writer, over, partition, columns)
+            return Value(f"SUM(CAST({text} AS BIGINT)) {over}", INT, 0)
+    over = _framed(writer, over, partition, columns)
+    text = f"{writer.pick('MIN', 'MAX')}({chosen.text}) {over}"
     return Value(text, chosen.family, chosen.scale)
 
 
-def _framed(writer: Writer, over: str, partition: str) -> str:
+def _framed(writer: Writer, over: str, partition: str, columns: Sequence[Visible]) -> str:
     if writer.chance(30):
         return f"OVER ({partition})"
+    whole = [c for c in columns if c.family == INT]
+    if whole and writer.chance(20):
+        key = f"{pick(writer.dice, whole).text}{writer.pick('', ' DESC')}"
+        return f"OVER ({partition}ORDER BY {key} {writer.pick(*_RANGES)})"
     return f"{over[:-1]} {writer.pick(*_FRAMES)})"
+
+
+def named_window(writer: Writer, value: Value) -> tuple[Value, str]:
+    """The function over a window that has a name, and the clause that gives it."""
+    function, _, spec = value.text.partition(" OVER ")
+    name = writer.fresh("o")
+    return replace(value, text=f"{function} OVER {name}"), f" WINDOW {name} AS {spec}"
+
+
+def row_place(writer: Writer, columns: Sequence[Visible]) -> str:
+    """Where a row stands among those of its partition."""
+    partition = f"PARTITION BY {pick(writer.dice, columns).text} " if writer.chance(75) else ""
+    function = writer.pick("ROW_NUMBER()", "RANK()")
+    return f"{function} OVER ({partition}ORDER BY {_key(writer, columns)})"
 
 
 def limited(writer: Writer, query: Query, *, is_root: bool) -> Query:

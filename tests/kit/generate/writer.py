@@ -45,12 +45,14 @@ class Item:
 class Writer:
     """The state of writing one query. `scales` collects the scale of every decimal column by name.
 
-    `for_spark`: only what Spark itself can run.
+    `for_spark`: only what Spark itself can run. `room`: how many queries more it may hold, so that
+    deep ones do not become wide as well.
     """
 
     dice: Dice
     tables: Sequence[Table]
     for_spark: bool = False
+    room: int = 100
     names: int = 0
     scales: dict[str, int] = field(default_factory=dict)
     ctes: list[tuple[str, Query]] = field(default_factory=list)
@@ -60,6 +62,10 @@ class Writer:
 
     def chance(self, percent: int) -> bool:
         return chance(self.dice, percent)
+
+    def asks(self, percent: int) -> bool:
+        """Whether there shall be another query inside; True so often as long as there is room."""
+        return self.room > 0 and self.chance(percent)
 
     def fresh(self, stem: str) -> str:
         self.names += 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from runnel.algebra.nodes import SortKey
 from runnel.compile.differentiate.emitter import (
     Emitter,
     Reading,
@@ -25,6 +26,7 @@ from runnel.compile.differentiate.emitter import (
 from runnel.compile.differentiate.top_k import order_by
 from runnel.compile.program import STATE, Keep, W, step_of
 from runnel.compile.root import Top
+from runnel.compile.typing import is_orderable
 from runnel.model.columns import WEIGHT, Column
 
 _BUCKETS = 64
@@ -39,7 +41,7 @@ def flagged(root: Top, rows: str) -> str:
     names = names_of(root.rows.layout.stored)
     end = root.node.offset + (root.node.limit or 0)
     shown = root.rows.layout.visible_when or "TRUE"
-    order = listed(str(replace(k, column=root.names[k.column])) for k in root.node.order)
+    order = listed(map(str, _keys(root)))
     hashed = listed(root.names[k.column] for k in root.node.order)
     units = repeated(rows, names, WEIGHT)
     spread = f"SELECT *, PMOD(HASH({hashed}), {_BUCKETS}) AS __b, {shown} AS __v FROM ({units})"
@@ -156,5 +158,18 @@ def _far(emitter: Emitter, root: Top, sql: str, lost: str | None) -> str:
 
 
 def _order(root: Top) -> str:
+    return order_by(replace(root.node, order=_keys(root)))
+
+
+def _keys(root: Top) -> tuple[SortKey, ...]:
+    """The order over stored columns, completed by those that nobody sees.
+
+    Rows that are shown alike may be stored as different ones, of which the trace must always hold
+    the same: groups of a set that is written twice, or by keys that are not shown.
+    """
     keys = tuple(replace(key, column=root.names[key.column]) for key in root.node.order)
-    return order_by(replace(root.node, order=keys))
+    layout, known = root.rows.layout, {key.column for key in keys}
+    hidden = (c for c in layout.stored if c.name not in known and is_orderable(c.type))
+    # The key of a state tells its rows apart.
+    more = (c.name for c in hidden if not layout.is_state or c.name in layout.key)
+    return (*keys, *map(SortKey, more))

@@ -2,7 +2,8 @@
 
 The builder decides what completes it (the columns that a SELECT shows or computes with), notes it
 under the number of the window or LIMIT, and the same is written into the text that FULL runs. A
-window that is written in another way (`compile/in_frame.py`) is noted with the function that does.
+window that is written in another way (`compile/in_frame.py`) is noted with the function that does,
+a SELECT whose rows are numbered first (`numbered_copies.py`) with what is needed for it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
+
+from runnel.compile.rewrites.numbered_copies import Numbered
 
 _NUMBER = "tie"
 
@@ -21,6 +24,7 @@ class Ties:
 
     noted: dict[int, list[exp.Expr]] = field(default_factory=dict)
     other: dict[int, Callable[[exp.Window], exp.Expr]] = field(default_factory=dict)
+    copies: dict[int, Numbered] = field(default_factory=dict)
 
     def note(self, place: exp.Expr, keys: list[exp.Expr]) -> None:
         """Complete the order of a window or query; copies of a node have its number."""
@@ -30,12 +34,17 @@ class Ties:
         """Let a window be written in another way."""
         self.other[place.meta[_NUMBER]] = rewrite
 
+    def number_copies(self, select: exp.Select, how: Numbered) -> None:
+        """Let the rows of a SELECT be numbered before its windows are computed."""
+        self.copies[select.meta[_NUMBER]] = how
+
     def written(self, tree: exp.Query) -> exp.Query | None:
         """The query with all orders completed; None when none had to be."""
         if not any(self.noted.values()) and not self.other:
             return None
         tree = tree.copy()
-        for place in list(_ordered(tree)):
+        places = list(_ordered(tree))
+        for place in places:
             if isinstance(place, exp.Window) and place.meta[_NUMBER] in self.other:
                 place.replace(self.other[place.meta[_NUMBER]](place))
                 continue
@@ -44,16 +53,20 @@ class Ties:
             order = place.args.get("order")
             if keys and order is not None:
                 order.set("expressions", [*order.expressions, *keys])
+        for place in places:
+            if isinstance(place, exp.Select) and place.meta[_NUMBER] in self.copies:
+                self.copies[place.meta[_NUMBER]].write(place)
         return tree
 
 
 def number_places(tree: exp.Query) -> None:
-    """Give every window and every query with a LIMIT a number that its copies keep."""
+    """Give every window, SELECT and query with a LIMIT a number that its copies keep."""
     for number, place in enumerate(_ordered(tree)):
         place.meta[_NUMBER] = number
 
 
 def _ordered(tree: exp.Query) -> Iterator[exp.Expr]:
     for node in tree.walk():
-        if isinstance(node, exp.Window) or (isinstance(node, exp.Query) and node.args.get("order")):
+        is_limited = isinstance(node, exp.Query) and node.args.get("order")
+        if is_limited or isinstance(node, (exp.Window, exp.Select)):
             yield node
