@@ -45,12 +45,14 @@ class RunnelError(Exception):
 class UserError(RunnelError):
     """The statement, query or argument given by the user is wrong.
 
-    `span` is where in the text, from character to character, `place` the same in words.
+    `span` is where in the text, from character to character, `place` the same in words; `opening`
+    is a keyword before the span with which the place begins.
     """
 
     code = "USER_ERROR"
     error_class = ErrorClass.USER
     span: tuple[int, int] | None = None
+    opening: str | None = None
 
 
 class InvalidQuery(UserError):

@@ -81,3 +81,11 @@ def test_subqueries_are_rewritten_too() -> None:
         "WITH c AS (SELECT MODE(x, TRUE) AS m FROM t) SELECT m FROM c WHERE m IN "
         "(SELECT MAX_BY(x, CASE WHEN NOT y IS NULL THEN STRUCT(y AS o, x AS v) END) FROM u)"
     )
+
+
+def test_a_list_over_a_named_window_has_the_order_of_the_window() -> None:
+    named = "SELECT collect_list(x) OVER w AS l FROM t WINDOW w AS ({})"
+    assert deterministic_text(named.format("ORDER BY a")) is None
+    assert deterministic_text(named.format("PARTITION BY a")) == (
+        "SELECT ARRAY_SORT(COLLECT_LIST(x) OVER (PARTITION BY a)) AS l FROM t"
+    )

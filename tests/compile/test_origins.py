@@ -39,7 +39,7 @@ def _refusal(query: str, *views: View) -> str | None:
 
 
 _PLAIN = _view("v", "SELECT a, x\nFROM t WHERE x > 0")
-_OPEN = "LAST_VALUE(x) OVER (ORDER BY a, x DESC)"
+_OPEN = "APPROX_PERCENTILE(x, 0.5) OVER (PARTITION BY a)"
 
 
 def test_behind_a_view_the_place_is_that_of_the_query() -> None:
@@ -67,8 +67,19 @@ def test_a_view_below_a_view() -> None:
     [
         ("SELECT a,\n  rand() AS r FROM t", "line 2, column 3: rand()"),
         ("SELECT a FROM t\nWHERE uuid() <> ''", "line 2, column 7: uuid()"),
-        ("SELECT a FROM t LIMIT 3", "line 1, column 8: a FROM t LIMIT 3"),
-        ("SELECT a FROM\n t TABLESAMPLE (10 PERCENT)", "line 2, column 17: 10"),
+        ("SELECT a FROM t LIMIT 3", "line 1, column 17: LIMIT 3"),
+        ("SELECT a FROM t\nlimit 2 + 1", "line 2, column 1: limit 2 + 1"),
+        ("SELECT a AS offset FROM t\n OFFSET 1", "line 2, column 2: OFFSET 1"),
+        ("SELECT a FROM t LIMIT ALL", "line 1, column 8: a FROM t"),
+        (
+            "SELECT a FROM\n t TABLESAMPLE (10 PERCENT)",
+            "line 2, column 4: TABLESAMPLE (10 PERCENT)",
+        ),
+        ("SELECT a FROM t VERSION AS OF 3 WHERE a > 0", "line 1, column 17: VERSION AS OF 3"),
+        (
+            "SELECT a FROM t\n TIMESTAMP AS OF '2020-01-01'",
+            "line 2, column 2: TIMESTAMP AS OF '2020-01-01'",
+        ),
     ],
 )
 def test_what_no_mode_keeps_has_a_place(query: str, place: str) -> None:

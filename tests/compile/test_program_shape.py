@@ -53,9 +53,18 @@ def _reads_of_changed(count: int) -> list[int]:
     return [0] if count == 1 else [1 if i in (0, 1, count - 1) else 2 for i in range(count)]
 
 
-def test_changed_leaves_that_nothing_ties_are_joined_along_the_chain() -> None:
-    program = _chain(4, "JOIN").program(frozenset({"default.t0", "default.t2"}))
-    assert reads_of(program)["new:default.t1"] == 2
+@pytest.mark.parametrize("changed", [{0, 2}, {1, 3}])
+def test_a_leaf_between_two_changed_ones_is_read_once(changed: set[int]) -> None:
+    program = _chain(4, "JOIN").program(frozenset(f"default.t{i}" for i in changed))
+    reads = reads_of(program)
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 1, 1]
+    assert "ON TRUE" not in str(program)
+
+
+def test_of_several_leaves_between_two_changed_ones_one_is_read_once() -> None:
+    program = _chain(4, "JOIN").program(frozenset({"default.t0", "default.t3"}))
+    reads = reads_of(program)
+    assert sorted(reads[f"new:default.t{i}"] for i in range(4)) == [1, 1, 1, 2]
     assert "ON TRUE" not in str(program)
 
 

@@ -129,6 +129,9 @@ SELECT id, to_char(day, 'FMDay, FMDD FMMonth YYYY') AS a, to_char(day, 'Day|Mont
 SELECT to_date('2024-03-05', 'YYYY-MM-DD') AS a, to_date('05/3/2024', 'DD/MM/YYYY') AS b, to_date('20240305', 'YYYYMMDD') AS c, make_date(2024, 2, 29) AS d FROM t WHERE id = 1;
 SELECT to_timestamp(1704067200) AS a, to_timestamp('2024-01-05 10:20', 'YYYY-MM-DD HH24:MI') AS b FROM t WHERE id = 1;
 SELECT id, date(at) AS d, at::date = day AS same, day < at AS before FROM t;
+SELECT seen AT TIME ZONE 'Europe/Paris', seen AT TIME ZONE 'UTC' AS utc, seen AT TIME ZONE 'America/St_Johns' AS early, seen AT TIME ZONE 'Asia/Kathmandu' AS late FROM t;
+SELECT (seen AT TIME ZONE 'America/New_York')::date AS day, count(*) AS n FROM t GROUP BY 1;
+SELECT x AT TIME ZONE 'Europe/Berlin' AS local FROM (VALUES (timestamptz '2024-03-31 00:59:59.999999Z'), ('2024-03-31 01:00Z'), ('2024-10-27 00:30Z'), ('2024-10-27 01:30Z'), ('1969-12-31 23:59:59.5Z')) AS v(x), t WHERE t.id = 1;
 SELECT day, count(*) AS n FROM t GROUP BY day HAVING count(*) > 1;
 SELECT date_trunc('month', day)::date AS month, count(*) AS n, sum(price) AS s FROM t GROUP BY 1;
 SELECT min(day) AS a, max(at) AS b, max(seen) AS c, max(day) - min(day) AS span FROM t;

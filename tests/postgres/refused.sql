@@ -92,8 +92,12 @@ SELECT id FROM t ORDER BY name COLLATE "en_US" LIMIT 1;
 SELECT id FROM t FOR UPDATE;
 -- refuse: SAMPLE in FROM
 SELECT id FROM t TABLESAMPLE BERNOULLI (10);
--- refuse: AT TIME ZONE
-SELECT seen AT TIME ZONE 'Europe/Paris' FROM t;
+-- refuse: AT TIME ZONE of timestamp
+SELECT at AT TIME ZONE 'Europe/Paris' FROM t;
+-- refuse: AT TIME ZONE UTC+3
+SELECT seen AT TIME ZONE 'UTC+3' FROM t;
+-- refuse: AT TIME ZONE EST
+SELECT seen AT TIME ZONE 'EST' FROM t;
 -- refuse: a character escape by number
 SELECT E'\x41' AS a FROM t;
 -- refuse: more than 38 digits

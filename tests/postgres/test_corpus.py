@@ -59,6 +59,32 @@ def test_spark_answers_as_postgres(
     assert frame.columns == shown
 
 
+@pytest.mark.postgres
+def test_the_server_is_the_one_that_is_promised(corpus_server: psycopg.Connection[Any]) -> None:
+    assert corpus_server.info.server_version // 10_000 == 18
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+def test_an_average_has_every_digit_of_postgres(
+    corpus_server: psycopg.Connection[Any], corpus_spark: SparkSession
+) -> None:
+    """PostgreSQL's scale comes from the values: here the zeros that Spark's type adds are taken off."""
+    query = "SELECT id, avg(price) OVER (ORDER BY id) AS p, avg(id) OVER (ORDER BY id) AS i, price / 7 AS q FROM t"
+    expected = {row[0]: row[1:] for row in corpus_server.execute(query).fetchall()}
+    found = {row[0]: row[1:] for row in corpus_spark.sql(translate(query, columns_of)).collect()}
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        for ours, theirs in zip(found[key], values, strict=True):
+            if theirs is None:
+                assert ours is None
+                continue
+            shown, parts = f"{theirs:f}", theirs.as_tuple()
+            assert max(-parts.exponent, len(parts.digits)) >= 16
+            assert f"{ours:f}"[: len(shown)] == shown
+            assert not f"{ours:f}"[len(shown) :].strip("0")
+
+
 @pytest.mark.spark
 def test_quotient_that_does_not_fit_is_an_error(corpus_spark: SparkSession) -> None:
     text = translate("SELECT sum(price) / sum(big) AS q FROM t", columns_of)

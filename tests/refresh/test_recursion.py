@@ -8,7 +8,7 @@ import pytest
 
 from refresh.helpers import Source, check
 from runnel.api import Lake
-from runnel.errors import InvalidQuery, NotDifferentiable, QueryFailed, RunnelError
+from runnel.errors import InvalidQuery, NotDifferentiable, QueryFailed
 
 pytestmark = pytest.mark.spark
 
@@ -70,18 +70,53 @@ def test_a_bound_of_rows(lake: Lake, tmp_path: Path, query: str) -> None:
     assert len(_rows(lake, "bounded")) == 4
 
 
-def test_levels_are_counted_from_the_changed_rows_on_and_verify_says_so(
-    lake: Lake, tmp_path: Path
+@pytest.mark.parametrize("few", [20_000, 0])
+def test_levels_are_counted_from_the_anchor_on(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
+    monkeypatch.setattr("runnel.refresh.rounds._FEW", few)
     edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 7)])
     lake.create_stream_table("walk", _WALK, refresh_mode="DIFFERENTIAL")
     edge.append((7, 8))
     check(lake, "walk", "DIFFERENTIAL")
-    edge.append((8, 9), (9, 10))
-    lake.refresh("walk")
-    assert len(_rows(lake, "walk")) == 10
-    with pytest.raises(RunnelError, match=r"(?i)recursion.*level"):
-        lake.verify("walk")
+    edge.append((8, 9))
+    with pytest.raises(QueryFailed, match="8 levels"):
+        lake.refresh("walk")
+    assert len(_rows(lake, "walk")) == 8
+    edge.delete("a = 3")
+    edge.append((1, 4))
+    check(lake, "walk", "DIFFERENTIAL")
+    assert len(_rows(lake, "walk")) == 9
+
+
+def test_levels_below_another_operator_are_counted_from_the_anchor_on(
+    lake: Lake, tmp_path: Path
+) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 8)])
+    query = _WALK.replace("SELECT n, d FROM r", "SELECT COUNT(*) AS c FROM r")
+    lake.create_stream_table("walk", query, refresh_mode="DIFFERENTIAL")
+    edge.append((8, 9))
+    with pytest.raises(QueryFailed, match="8 levels"):
+        lake.refresh("walk")
+    assert _rows(lake, "walk") == [(8,)]
+
+
+@pytest.mark.parametrize("query", [_WALK, _REACH])
+def test_stored_rows_count_for_a_bound_of_rows(lake: Lake, tmp_path: Path, query: str) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 4)])
+    lake.spark.conf.set(_ROWS, "6")
+    try:
+        lake.create_stream_table("bounded", query, refresh_mode="DIFFERENTIAL")
+    finally:
+        lake.spark.conf.unset(_ROWS)
+    edge.append((4, 5))
+    check(lake, "bounded", "DIFFERENTIAL")
+    edge.append((5, 6))
+    with pytest.raises(QueryFailed, match="6 rows"):
+        lake.refresh("bounded")
+    edge.delete("a = 4")
+    check(lake, "bounded", "DIFFERENTIAL")
+    assert len(_rows(lake, "bounded")) == 4
 
 
 @pytest.mark.slow
@@ -151,9 +186,9 @@ def test_rows_of_recursion_by_union_may_meet_each_other(lake: Lake, tmp_path: Pa
 
 def test_what_spark_cannot_run_has_no_way_out_by_full(lake: Lake, tmp_path: Path) -> None:
     Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
-    open_tie = f"{_PAIRS} SELECT a, LAST_VALUE(b) OVER (ORDER BY a, b DESC) AS last FROM r"
+    open_order = f"{_PAIRS} SELECT a, APPROX_PERCENTILE(b, 0.5) OVER (PARTITION BY a) AS p FROM r"
     with pytest.raises(InvalidQuery, match="recursion by UNION"):
-        lake.create_stream_table("joined", open_tie)
+        lake.create_stream_table("joined", open_order)
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,8 @@ class Recursive:
 class Fixpoint:
     """R = base + step(R), the least; as sets when `is_distinct`. Columns match by position.
 
-    More than `max_level` applications of the step, one upon the other, are an error.
+    More than `max_level` applications of the step, one upon the other, are an error. `level` is the
+    column that says how many led to a row.
     """
 
     name: str
@@ -312,6 +313,7 @@ class Fixpoint:
     columns: tuple[Column, ...]
     is_distinct: bool
     max_level: int | None = None
+    level: str | None = None
 
     @property
     def inputs(self) -> tuple[Node, ...]:

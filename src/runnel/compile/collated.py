@@ -1,4 +1,9 @@
-"""Keys under a collation: of texts that compare equal and look different, any may be shown."""
+"""Texts under a collation: of those that compare equal and look different, any may be shown.
+
+As keys they are refused in every mode. As columns of any kind they cannot be kept differentially:
+changes are summed by all columns, where one such text would cancel another. Comparisons may have
+one, since they give no text.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from runnel.algebra.nodes import Node, walk
 from runnel.compile.places import at
-from runnel.errors import InvalidQuery
+from runnel.compile.typing import is_collated
+from runnel.errors import InvalidQuery, NotDifferentiable
 
 _EXACT = "UTF8_BINARY"
 
@@ -24,6 +31,20 @@ def refuse_collated_keys(select: exp.Select) -> None:
                         "order in which Spark reads the rows",
                         hint="group by lower(x), or by collation_key() and show min(x)",
                     )
+
+
+def refuse_collated_columns(tree: Node, syntax: exp.Query) -> None:
+    """Raise for a column with a collation, wherever it comes from: only its type tells."""
+    for column in (column for node in walk(tree) for column in node.columns):
+        if is_collated(column.type):
+            with at(next((n for n in syntax.walk() if _is_collated(n)), syntax)):
+                raise NotDifferentiable(
+                    f"a column of type {column.type}",
+                    detail="a change is summed by all columns, where texts that compare equal "
+                    "under a collation would be one",
+                    hint="write lower(x), or x COLLATE UTF8_BINARY, and use the collation in "
+                    "comparisons only",
+                )
 
 
 def _keys(select: exp.Select) -> Iterator[exp.Expr]:

@@ -8,7 +8,9 @@ With `p` for the keys of the window's order and then the columns that complete i
     nth_value(x, n)     try_element_at(sort_array(collect_list(struct(p, x))), n).x
     sum(x) of doubles   the fold of `in_order.py` over the sorted values
 
-each over the same frame. Where the order is a descending one it is the other way round.
+each over the same frame. Where the order is a descending one it is the other way round. Where keys
+go in different directions, no struct is greater for every row that comes later: the list is sorted
+key by key then, and its first or last element taken.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from sqlglot import exp
 
 from runnel.compile.aggregates import in_order
 from runnel.compile.scalars import function_name
-from runnel.errors import NotDifferentiable
 
 _FIRST = frozenset({"first_value", "first", "any_value"})
 _LAST = frozenset({"last_value", "last"})
@@ -29,13 +30,12 @@ _PARTS = ("partition_by", "order", "spec")
 def by_value(window: exp.Window, ties: list[exp.Expr]) -> exp.Expr:
     """The window function as an expression over others that no order of ties decides."""
     asked = _Asked.of(window)
-    if asked.name in _FIRST | _LAST:
+    if asked.name in _FIRST | _LAST and not asked.is_mixed:
         is_last = (asked.name in _LAST) != asked.is_descending
         name = "MAX_BY" if is_last else "MIN_BY"
         by = _place(asked, ties)
         return _over(window, exp.Anonymous(this=name, expressions=[asked.value, by]))
-    if asked.name == "nth_value":
-        number = asked.arguments[1]
+    if (number := _number(asked)) is not None:
         found = exp.Bracket(
             this=_list(window, asked, ties), expressions=[number], offset=1, safe=True
         )
@@ -45,6 +45,18 @@ def by_value(window: exp.Window, ties: list[exp.Expr]) -> exp.Expr:
     return exp.Transform(
         this=_list(window, asked, ties), expression=exp.Lambda(this=value, expressions=[element])
     )
+
+
+def is_mixed(window: exp.Window) -> bool:
+    """Whether some keys of the order go up and others down."""
+    return len({bool(o.args.get("desc")) for o in window.args["order"].expressions}) > 1
+
+
+def ordered_by(window: exp.Window, place: exp.Expr) -> exp.Window:
+    """The same over rows whose place in the order is known as a number."""
+    made = window.copy()
+    made.set("order", exp.Order(expressions=[exp.Ordered(this=place, nulls_first=True)]))
+    return made
 
 
 def fold_over(window: exp.Window) -> exp.Expr | None:
@@ -67,11 +79,16 @@ class _Asked:
     arguments: list[exp.Expr]
     conditions: list[exp.Expr]
     keys: list[exp.Expr]
-    is_descending: bool
+    ordered: list[exp.Ordered]
+    is_mixed: bool
 
     @property
     def value(self) -> exp.Expr:
         return self.arguments[0].copy()
+
+    @property
+    def is_descending(self) -> bool:
+        return bool(self.ordered[0].args.get("desc"))
 
     @classmethod
     def of(cls, window: exp.Window) -> _Asked:
@@ -86,8 +103,9 @@ class _Asked:
         if skips_nulls or name == "array_agg":
             conditions.append(arguments[0].copy().is_(exp.null()).not_())
         ordered = window.args["order"].expressions
-        keys = [key for o in ordered for key in _compared(o)]
-        return cls(name, arguments, conditions, keys, _is_descending(ordered))
+        mixed = is_mixed(window)
+        keys = [key for o in ordered for key in ([o.this] if mixed else _compared(o))]
+        return cls(name, arguments, conditions, keys, ordered, mixed)
 
 
 def _compared(ordered: exp.Ordered) -> list[exp.Expr]:
@@ -97,15 +115,13 @@ def _compared(ordered: exp.Ordered) -> list[exp.Expr]:
     return [key] if is_usual else [key.copy().is_(exp.null()), key]
 
 
-def _is_descending(ordered: list[exp.Ordered]) -> bool:
-    directions = {bool(o.args.get("desc")) for o in ordered}
-    if len(directions) > 1:
-        raise NotDifferentiable(
-            "a RANGE frame over keys in different directions",
-            detail="which of the rows that tie comes first or last is open",
-            hint="add ROWS BETWEEN ... to the window",
-        )
-    return True in directions
+def _number(asked: _Asked) -> exp.Expr | None:
+    """Which element of the frame's list is asked for, from behind if negative; None for all."""
+    if asked.name == "nth_value":
+        return asked.arguments[1]
+    if asked.name in _FIRST:
+        return exp.Literal.number(1)
+    return exp.Literal.number(-1) if asked.name in _LAST else None
 
 
 def _place(asked: _Asked, ties: list[exp.Expr], *more: tuple[str, exp.Expr]) -> exp.Expr:
@@ -125,11 +141,38 @@ def _place(asked: _Asked, ties: list[exp.Expr], *more: tuple[str, exp.Expr]) -> 
 def _list(window: exp.Window, asked: _Asked, ties: list[exp.Expr]) -> exp.Expr:
     """The frame's rows in their order, each a struct whose last field is the value `v`."""
     rows = exp.ArrayAgg(this=_place(asked, ties, ("v", asked.value)), nulls_excluded=True)
+    if asked.is_mixed:
+        comparing = _comparing(asked.ordered, len(ties))
+        return exp.Anonymous(this="ARRAY_SORT", expressions=[_over(window, rows), comparing])
     made = exp.ArraySort(this=_over(window, rows), nulls_first=exp.true())
     if asked.is_descending:
         made.set("asc", exp.false())
         made.set("nulls_first", exp.false())
     return made
+
+
+def _comparing(ordered: list[exp.Ordered], ties: int) -> exp.Expr:
+    """Which of two places comes first, key by key; ties go up, as the usual order does."""
+    ways = [(bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in ordered]
+    ways += [(False, True)] * ties
+    left, right = exp.to_identifier("__l"), exp.to_identifier("__r")
+    found: exp.Expr = exp.Literal.number(0)
+    for number, (is_descending, nulls_first) in reversed(list(enumerate(ways))):
+        a, b = (_field(side, f"p{number}") for side in (left, right))
+        before, after = (exp.Literal.number(n) for n in (-1, 1))
+        found = (
+            exp.case()
+            .when(exp.NullSafeEQ(this=a, expression=b), found)
+            .when(a.is_(exp.null()), before if nulls_first else after)
+            .when(b.is_(exp.null()), after if nulls_first else before)
+            .when(a > b if is_descending else a < b, before)
+            .else_(after)
+        )
+    return exp.Lambda(this=found, expressions=[left, right])
+
+
+def _field(place: exp.Identifier, name: str) -> exp.Expr:
+    return exp.Dot(this=place.copy(), expression=exp.to_identifier(name))
 
 
 def _over(window: exp.Window, function: exp.Expr) -> exp.Window:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Fixpoint, Node, Scan, walk
 from runnel.compile.build import Builder, SourceSchema
+from runnel.compile.collated import refuse_collated_columns
 from runnel.compile.differentiate import laws
 from runnel.compile.differentiate.aggregate import group_state
 from runnel.compile.differentiate.emitter import Emitter, consolidated, listed, names_of
@@ -176,6 +177,7 @@ def _compile(
     if len(called) != len(outputs):
         raise InvalidQuery(f"expected {len(called)} output columns, compiled {len(outputs)}")
     tree, shared = share_parts(tree, [r.node for r in builder.ctes.values()], _normalize)
+    refuse_collated_columns(tree, syntax)
     completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
     if completed is not None:
         completed = builder.local_times.written(completed)

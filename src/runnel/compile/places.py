@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,13 +14,16 @@ _LONGEST = 60
 
 
 @contextmanager
-def at(node: exp.Expr) -> Iterator[None]:
-    """What is refused inside is refused here, unless it is known more exactly."""
+def at(node: exp.Expr, opening: str | None = None) -> Iterator[None]:
+    """What is refused inside is refused here, unless it is known more exactly.
+
+    `opening` is the keyword with which a clause begins: its own place is not known to the tree.
+    """
     try:
         yield
     except UserError as error:
-        if error.span is None:
-            error.span = _span(node)
+        if error.span is None and (span := _span(node)) is not None:
+            error.span, error.opening = span, opening
         raise
 
 
@@ -29,7 +33,8 @@ def point(error: UserError, query: str) -> None:
         return
     # The parser counts from the first character that is not blank.
     blank = len(query) - len(query.lstrip())
-    error.place = described(query, blank + error.span[0], blank + error.span[1])
+    start = _opened(query, blank + error.span[0], error.opening)
+    error.place = described(query, start, blank + error.span[1])
 
 
 def described(query: str, start: int, end: int) -> str:
@@ -40,6 +45,14 @@ def described(query: str, start: int, end: int) -> str:
     found = " ".join(query[start : end + 1].split())
     shown = found if len(found) <= _LONGEST else f"{found[: _LONGEST - 3]}..."
     return f"line {line}, column {column}: {shown}"
+
+
+def _opened(query: str, start: int, opening: str | None) -> int:
+    """Where the last such keyword before a place begins; the place itself when there is none."""
+    if opening is None:
+        return start
+    words = [m.start() for m in re.finditer(rf"(?i)\b{opening}\b", query[:start])]
+    return words[-1] if words else start
 
 
 def _widened(query: str, start: int, end: int) -> tuple[int, int]:

@@ -99,8 +99,10 @@ class Step:
     tokens of what is near in them. With `again` it is run in
     rounds: `sql` is the first, `again` the next ones, which read ⟦last⟧ and ⟦all⟧; it has the rows
     of all rounds, and ends with the first round in which no row says `__new`. More than `max_level`
-    rounds after the first are an error. `of_small` is what is run instead where `keep` says that
-    something is small, or else when the stored state is.
+    rounds after the first are an error; where rows have a column `level`, so is one beyond it.
+    `besides` counts the stored rows that stay and are not followed: they count for a bound of rows.
+    `of_small` is what is run instead where `keep` says that something is small, or else when the
+    stored state is.
     """
 
     name: str
@@ -113,6 +115,8 @@ class Step:
     meets: frozenset[str] = frozenset()
     again: str | None = None
     max_level: int | None = None
+    level: str | None = None
+    besides: str | None = None
     of_small: str | None = None
     nets: Netted | None = None
     """What the text says, where it is nothing but that: a small change needs no Spark for it."""

@@ -18,6 +18,7 @@ from runnel.compile.clauses import refuse_other_clauses
 from runnel.compile.derivations import count_derivations
 from runnel.compile.dialect import SparkSql, max_recursion_level
 from runnel.compile.differentiate.adding_up import hindrance
+from runnel.compile.levels import with_levels
 from runnel.compile.monotone import obstacle
 from runnel.compile.relation import Relation
 from runnel.compile.unify import brought_to
@@ -112,7 +113,8 @@ def build_recursive(builder: Builder, cte: Cte) -> Relation:
         key, _union(builder, [start, *parts[0]]), _union(builder, parts[1]), columns, is_set,
         max_recursion_level(cte.own),
     )  # fmt: skip
-    return Relation(node, tuple(zip(called, columns, strict=True)))
+    kept = node if is_set else with_levels(builder, node)
+    return Relation(kept, tuple(zip(called, columns, strict=True)))
 
 
 def _parts(builder: Builder, name: str, key: str, step: Node, is_set: bool) -> list[list[Node]]:

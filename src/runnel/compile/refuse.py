@@ -40,26 +40,30 @@ def _refuse(node: exp.Expr) -> None:
     _refuse_function(node)
     _refuse_special_date(node)
     if isinstance(node, exp.TableSample):
-        raise InvalidQuery(
-            "TABLESAMPLE is not deterministic",
-            hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
-        )
+        with at(node, "TABLESAMPLE"):
+            raise InvalidQuery(
+                "TABLESAMPLE is not deterministic",
+                hint="filter by a hash of a column instead: WHERE pmod(xxhash64(id), 100) < 10",
+            )
     if isinstance(node, exp.Select):
         refuse_collated_keys(node)
     if isinstance(node, exp.Window):
         refuse_no_order(node)
     for clause in _arbitrary_clauses(node):
-        raise InvalidQuery(
-            f"{clause} without ORDER BY is not deterministic",
-            detail="which rows it keeps would change from one refresh to the next",
-            hint=f"add ORDER BY over columns that decide the order, or drop {clause}",
-        )
-    if isinstance(node, exp.Table) and node.args.get("version"):
-        raise InvalidQuery(
-            "time travel in a stream table's query",
-            detail="Runnel decides which version of each source is read",
-            hint="remove VERSION AS OF / TIMESTAMP AS OF",
-        )
+        limiting = node.args[clause.lower()]
+        with at(limiting, "FETCH" if isinstance(limiting, exp.Fetch) else clause):
+            raise InvalidQuery(
+                f"{clause} without ORDER BY is not deterministic",
+                detail="which rows it keeps would change from one refresh to the next",
+                hint=f"add ORDER BY over columns that decide the order, or drop {clause}",
+            )
+    if isinstance(node, exp.Version):
+        with at(node, node.name):
+            raise InvalidQuery(
+                "time travel in a stream table's query",
+                detail="Runnel decides which version of each source is read",
+                hint="remove VERSION AS OF / TIMESTAMP AS OF",
+            )
     if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
         raise InvalidQuery(
             f"parameter {node.sql('spark')} has no value in a stored query",

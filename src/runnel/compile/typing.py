@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
 from runnel.model.columns import Column, holds_type
+
+_COLLATED = re.compile(r"string collate (?!UTF8_BINARY\b)", re.IGNORECASE)
 
 
 class Typer(Protocol):
@@ -25,6 +28,11 @@ def decimal_parts(type_: str) -> tuple[int, int] | None:
 def is_groupable(type_: str) -> bool:
     """Whether GROUP BY takes values of the type."""
     return not holds_type(type_, "variant")
+
+
+def is_collated(type_: str) -> bool:
+    """Whether values of the type contain texts of which different ones may compare equal."""
+    return _COLLATED.search(type_) is not None
 
 
 def is_comparable(type_: str) -> bool:

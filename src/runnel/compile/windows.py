@@ -8,7 +8,7 @@ of two windows with different orders each has a place for every copy, so copies 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from runnel.algebra.nodes import (
     identity,
 )
 from runnel.algebra.scalar import Scalar, wrap
-from runnel.compile.in_frame import by_value, fold_over
+from runnel.compile.in_frame import by_value, fold_over, is_mixed, ordered_by
 from runnel.compile.places import at
 from runnel.compile.rewrites.numbered_copies import COPY, numbered
 from runnel.compile.scalars import column_type, mark, to_scalar
@@ -98,6 +98,8 @@ class _Attached:
     ties: list[str]
     spell: Spell
     number: str | None = None
+    made: list[Column] = field(default_factory=list)
+    places: dict[tuple[tuple[str, ...], tuple[SortKey, ...]], str] = field(default_factory=dict)
 
     def tell_copies_apart(self, first: exp.Window, text: SelectText) -> None:
         """By the keys of groups, or by a number for each of the rows that are equal."""
@@ -119,7 +121,8 @@ class _Attached:
         frame = window.args["spec"].sql("spark") if window.args.get("spec") else ""
         refuse_unrepeatable(window)
         if is_by_place(window):
-            return self._each(self._by_value(window, order, places), partition, order, frame)
+            placed = self._by_value(window, partition, order, places)
+            return self._each(placed, partition, order, frame)
         if is_open(window):
             order += self._completed(window, order, places)
         elif self._is_inexact(window) and order:
@@ -131,12 +134,31 @@ class _Attached:
         return mark(self._call(partition, to_scalar(window.this), order, frame).name)
 
     def _by_value(
-        self, window: exp.Window, order: tuple[SortKey, ...], places: list[exp.Window]
+        self,
+        window: exp.Window,
+        partition: tuple[str, ...],
+        order: tuple[SortKey, ...],
+        places: list[exp.Window],
     ) -> exp.Expr:
         ties = self._completing(window, order)
         for place in places:
             self.builder.ties.write_as(place, partial(by_value, ties=[text for _, text in ties]))
-        return by_value(window, [mark(name) for name, _ in ties])
+        if not is_mixed(window):
+            return by_value(window, [mark(name) for name, _ in ties])
+        complete = (*order, *(SortKey(name) for name, _ in ties))
+        return by_value(ordered_by(window, mark(self._place(partition, complete))), [])
+
+    def _place(self, partition: tuple[str, ...], order: tuple[SortKey, ...]) -> str:
+        """A column with the place of each row in a complete order, made once for each of them.
+
+        Copies of a row are told apart by it, and so by what windows made of them before.
+        """
+        key = (partition, order)
+        if key not in self.places:
+            before = tuple(SortKey(c.name) for c in self.made if is_orderable(c.type))
+            number = Scalar.constant("ROW_NUMBER()")
+            self.places[key] = self._call(partition, number, (*order, *before), "").name
+        return self.places[key]
 
     def _folded(self, window: exp.Window, places: list[exp.Window]) -> exp.Expr:
         fold = fold_over(window)
@@ -170,15 +192,13 @@ class _Attached:
         self, partition: tuple[str, ...], function: Scalar, order: tuple[SortKey, ...], frame: str
     ) -> Column:
         call = self._typed(WindowCall(function, order, frame, Column("", "")), partition)
-        if isinstance(self.node, Window) and self._fits(self.node, partition):
-            self.node = Window(self.node.input, partition, (*self.node.calls, call))
+        node = self.node
+        if isinstance(node, Window) and node.partition == partition and not _reads(call, node):
+            self.node = Window(node.input, partition, (*node.calls, call))
         else:
-            self.node = Window(self.node, partition, (call,))
+            self.node = Window(node, partition, (call,))
+        self.made.append(call.output)
         return call.output
-
-    def _fits(self, node: Window, partition: tuple[str, ...]) -> bool:
-        """Whether a call can be one of a node's; what reads the number of copies is above it."""
-        return node.partition == partition and all(c.output.name != self.number for c in node.calls)
 
     def _typed(self, call: WindowCall, partition: tuple[str, ...]) -> WindowCall:
         read = self.builder.columns_of([call.function])
@@ -207,7 +227,7 @@ class _Attached:
             missing.append((self.number, exp.column(COPY)))
         for place in places:
             self.builder.ties.note(place, [spelled for _, spelled in missing])
-        return tuple(SortKey(name) for name, _ in missing)
+        return tuple(SortKey(name) for name in (*(n for n, _ in missing), *self.places.values()))
 
     def _completing(
         self, window: exp.Window, order: tuple[SortKey, ...]
@@ -288,6 +308,11 @@ def _windows(expression: exp.Expr) -> Iterator[exp.Window]:
             if node.this.find(exp.Window):
                 raise NotDifferentiable("a window function inside another", hint="use a subquery")
             yield node
+
+
+def _reads(call: WindowCall, node: Window) -> bool:
+    """Whether a call reads what the node's own compute, and so cannot stand beside them."""
+    return not call.reads.isdisjoint(own.output.name for own in node.calls)
 
 
 def _replaced(expression: exp.Expr, values: dict[exp.Window, exp.Expr]) -> exp.Expr:

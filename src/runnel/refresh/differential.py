@@ -87,7 +87,9 @@ class ProgramRun:
             return
         if step.again is not None:
             self._bring_here(step)
-            rows, self.counts[token] = run_rounds(self.bound, step, self._filled, self._note)
+            rows, self.counts[token] = run_rounds(
+                self.bound, step, self._filled, self._note, self.state_rows()
+            )
             self.bound.view(token, rows)
             return
         if (most := self._most(step)) is not None:

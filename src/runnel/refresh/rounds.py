@@ -50,24 +50,29 @@ class _Rows:
 
 
 def run_rounds(
-    bound: Binding, step: Step, text: Text, note: Callable[[int], None]
+    bound: Binding, step: Step, text: Text, note: Callable[[int], None], stored: int = 0
 ) -> tuple[DataFrame, int]:
     """The rows of all rounds, and how many are new.
 
-    `text` fills in tokens; `note` is told how many rows were new in the last round.
+    `text` fills in tokens; `note` is told how many rows were new in the last round. `stored` are
+    as many rows as there are besides, or more.
     """
     assert step.again is not None
     limits = _Limits.of(bound, step)
+    if step.besides is not None:
+        counting = step.besides
+        limits.stored = stored
+        limits.besides = lambda: int(bound.spark.sql(text(counting)).collect()[0][0])
     first = bound.spark.sql(text(step.sql))
     everything = _Rows(bound, first)
     has_few = all(is_portable(c.type) for c in step.columns)
-    rows, new = _round(first, has_few)
+    rows, new, deepest = _round(first, has_few, step.level)
     everything.add(rows)
     level = 0
     while new:
         level += 1
         bound.rounds += 1
-        limits.check(level, new)
+        limits.check(level if deepest is None else deepest + 1, new)
         note(new)
         last = _Rows(bound, first)
         last.add(rows)
@@ -75,7 +80,8 @@ def run_rounds(
         if ALL in step.again:
             _show(bound, "all", everything.frame())
         frame = bound.spark.sql(text(step.again))
-        rows, new = _round(frame, has_few and not isinstance(rows, DataFrame))
+        few = has_few and not isinstance(rows, DataFrame)
+        rows, new, deepest = _round(frame, few, step.level)
         everything.add(rows)
     return everything.frame(), limits.seen
 
@@ -89,6 +95,8 @@ class _Limits:
     rows: int
     cycle: RoundLimit | None = None
     seen: int = 0
+    stored: int = 0
+    besides: Callable[[], int] = lambda: 0
 
     @staticmethod
     def of(bound: Binding, step: Step) -> _Limits:
@@ -115,13 +123,20 @@ class _Limits:
                 hint=f"use UNION, or stop in the step's WHERE; or write MAX RECURSION LEVEL n "
                 f"behind the CTE's name, or raise {_LEVELS} and define the table again",
             )
-        if 0 <= self.rows < self.seen:
+        if self._is_full():
             raise QueryFailed(
                 f"recursion reached {self.rows:,} rows and has not come to an end",
                 detail="the data may go round in a cycle, which UNION ALL follows for ever",
                 hint=f"use UNION, or stop in the step's WHERE; or raise {_ROWS} and define the "
                 "table again",
             )
+
+    def _is_full(self) -> bool:
+        """Spark's bound is one that is not reached. Stored rows are counted only if they may."""
+        if not 0 <= self.rows <= self.seen + self.stored:
+            return False
+        self.stored, self.besides = (found := self.besides()), lambda: found
+        return self.rows <= self.seen + self.stored
 
 
 def run_steps(bound: Binding, program: Program) -> None:
@@ -137,18 +152,21 @@ def run_steps(bound: Binding, program: Program) -> None:
             bound.view(token, bound.keep(bound.spark.sql(fill(bound, step.sql))))
 
 
-def _round(frame: DataFrame, try_few: bool) -> tuple[Any, int]:
-    """The rows of one round (a table when few), and how many new ones they stand for."""
+def _round(frame: DataFrame, try_few: bool, level: str | None) -> tuple[Any, int, int | None]:
+    """The rows of one round (a table when few), how many new ones they stand for, how deep."""
     if try_few and (table := to_table(frame, _FEW)) is not None:
         weights, new = table.column(W).to_pylist(), table.column(NEW).to_pylist()
-        return table, sum(max(w, 1) for w, is_new in zip(weights, new, strict=True) if is_new)
+        count = sum(max(w, 1) for w, is_new in zip(weights, new, strict=True) if is_new)
+        levels = table.column(level).to_pylist() if level is not None else ()
+        return table, count, max(levels, default=None)
     # Connect gives a checkpoint to whatever session is active, which is not this one. Keeping the
     # frame would not do: its text is read again, and names of views mean the next round's rows.
     frame = fetched(frame)[0] if is_remote(frame.sparkSession) else frame.localCheckpoint()
     times = F.sum(F.greatest(F.col(W), F.lit(1)))
-    row = frame.where(NEW).agg(F.coalesce(times, F.lit(0))).first()
+    deepest = F.max(level) if level is not None else F.lit(None)
+    row = frame.where(NEW).agg(F.coalesce(times, F.lit(0)), deepest).first()
     assert row is not None
-    return frame, int(row[0])
+    return frame, int(row[0]), row[1]
 
 
 def _show(bound: Binding, token: str, frame: DataFrame) -> None:

@@ -24,7 +24,8 @@ from runnel.compile.near import Near
 from runnel.compile.program import Keep, W, hint, smaller, step_of
 from runnel.model.columns import Column
 
-# With fewer changed inputs their terms need no steps that are kept.
+# With fewer changed inputs their terms need no steps that are kept. Where others lie between two
+# changed ones, each term would read those.
 _FEWEST = 3
 _OLD, _NEW = "__wo", "__wn"
 
@@ -39,7 +40,7 @@ def change_by_dual_weights(
 
     The inputs come with the distance of their rows from a change (see nearness).
     """
-    if len(changed) < _FEWEST:
+    if len(changed) < _FEWEST and not graph.is_parted(changed):
         return None
     tree = graph.tree(changed)
     if tree is None or not all(is_leaf(graph.node.inputs[i]) for i in tree.inputs):

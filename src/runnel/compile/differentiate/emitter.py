@@ -104,6 +104,8 @@ class Emitter:
         meets: frozenset[str] = frozenset(),
         again: str | None = None,
         max_level: int | None = None,
+        level: str | None = None,
+        besides: str | None = None,
         of_small: str | None = None,
         nets: Netted | None = None,
         near: Near | None = None,
@@ -115,7 +117,8 @@ class Emitter:
             name, number = f"{stem}_{number}", number + 1
         self.steps[name] = Step(
             name, purpose, sql, tuple(columns), keep, only_if, tuple(bounds), meets,
-            again=again, max_level=max_level, of_small=of_small, nets=nets, near=near,
+            again=again, max_level=max_level, level=level, besides=besides, of_small=of_small,
+            nets=nets, near=near,
         )  # fmt: skip
         return name
 

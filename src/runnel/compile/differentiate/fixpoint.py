@@ -26,7 +26,7 @@ from runnel.compile.differentiate.worlds import (
     over,
     split,
 )
-from runnel.compile.program import Keep, W, hint, step_of
+from runnel.compile.program import STATE, Keep, W, hint, step_of
 from runnel.errors import InternalFault
 
 
@@ -123,9 +123,12 @@ def walk_both(emitter: Emitter, node: Fixpoint, parts: Parts, old: Before) -> Wa
     seed = emitter.add("fresh", purpose, sql, node.columns, keep=Keep.ALWAYS)
     label = ("come", "what comes, and what follows from it")
     rows = f"SELECT {listed(names, W)} FROM {step_of(seed)}"
+    # Rows that are not stored are evaluated before a walk, and met the bound then.
+    besides = f"SELECT COALESCE(SUM({W}), 0) FROM ({kept})" if STATE in kept else None
     come = walked(
-        emitter, node, label, rows, parts.inputs, "new", stop=kept, seed=seed, around=kept
-    )
+        emitter, node, label, rows, parts.inputs, "new", stop=kept, seed=seed, around=kept,
+        besides=besides,
+    )  # fmt: skip
     return Walks(gone, come)
 
 

@@ -5,7 +5,8 @@
 Each term starts from its change and walks along the join graph, so that the small side is built.
 Terms that have joined the same inputs, and read what is left at the same end, go on as their sum:
 each input is read fewer times than there are terms. Inputs that did not change are the same in all.
-Where three inputs or more changed there are too many terms: see dual_weights.
+Where three inputs or more changed there are too many terms; where two changed that nothing ties,
+both terms would read what lies between them: see dual_weights.
 """
 
 from __future__ import annotations

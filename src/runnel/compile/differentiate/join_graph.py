@@ -45,6 +45,10 @@ class JoinGraph:
             return list(changed)
         return list(range(self.count))
 
+    def is_parted(self, changed: Sequence[int]) -> bool:
+        """Whether there are two changed inputs, and no condition ties one to the other."""
+        return len(changed) == 2 and not self.tie(*changed)
+
     def next_input(self, done: Iterable[int], inputs: Iterable[int]) -> int:
         """The input that is joined most easily to what is joined already."""
         done = frozenset(done)

@@ -31,11 +31,12 @@ def walked(
     seed: str | None = None,
     only_if: str | None = None,
     around: str | None = None,
+    besides: str | None = None,
 ) -> str:
     """Walk from `rows` (tallied and kept as step `seed`, if it is named), not beyond `stop`.
 
     `around` are the rows that R has besides: those it has left in the world `both`, where the walk
-    takes rows away.
+    takes rows away. `besides` counts the stored ones among them.
     """
     follow = renamed(node, node.step.columns, _follow(emitter, node, inputs, world, around))
     if node.is_distinct:
@@ -48,7 +49,8 @@ def walked(
         first, again = _tallied(node, rows), _tallied(node, follow)
     return emitter.add(
         *label, first, (*node.columns, Column(NEW, "boolean")), keep=Keep.ALWAYS,
-        only_if=only_if, again=again, max_level=node.max_level,
+        only_if=only_if, again=again, max_level=node.max_level, level=node.level,
+        besides=besides,
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from runnel.compile.postgres.casts import coerce, to_timestamp
 from runnel.compile.postgres.intervals import Interval
 from runnel.compile.postgres.types import (
@@ -16,6 +18,7 @@ from runnel.compile.postgres.types import (
 from runnel.compile.postgres.values import Value, bare, cast, refused
 
 _EPOCH = numeric(27, 6)
+_ZONE = re.compile(r"UTC|(?!Etc/)[A-Z][A-Za-z_]+(/[A-Z][A-Za-z_-]+)+")
 _FIELDS = {
     "year": "EXTRACT(YEAR FROM {0})",
     "month": "EXTRACT(MONTH FROM {0})",
@@ -106,6 +109,29 @@ def _seconds_between(left: str, right: str) -> str:
     days = f"CAST(EXTRACT(DAY FROM {between}) AS BIGINT) * 86400"
     hours = f"EXTRACT(HOUR FROM {between}) * 3600 + EXTRACT(MINUTE FROM {between}) * 60"
     return f"({days} + {hours} + EXTRACT(SECOND FROM {between}))"
+
+
+def at_time_zone(value: Value, zone: Value) -> Value:
+    """What the clocks of a zone show at a moment.
+
+    The other way round an hour that clocks show twice would have to be chosen from, and a short
+    name of a zone, or one with a sign, means something else to either engine.
+    """
+    if value.type != TIMESTAMPTZ:
+        raise refused(
+            f"AT TIME ZONE of {value.type}",
+            detail="which moment is meant by an hour that clocks show twice is not the same",
+            hint="store the moment as a timestamp with time zone",
+        )
+    if zone.constant is None or not _ZONE.fullmatch(zone.constant):
+        raise refused(
+            f"AT TIME ZONE {zone.constant or zone.sql}",
+            hint="name the zone by its place, as in 'Europe/Paris', or write 'UTC'",
+        )
+    start = "CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)"
+    seconds = f"CAST(CAST(UNIX_MICROS({value.sql}) AS DECIMAL(20, 0)) * 0.000001 AS DECIMAL(18, 6))"
+    there = f"{start} + MAKE_DT_INTERVAL(0, 0, 0, {seconds})"
+    return Value(f"CONVERT_TIMEZONE('UTC', '{zone.constant}', {there})", TIMESTAMP)
 
 
 def extract(field: str, value: Value) -> Value:

@@ -14,7 +14,7 @@ from runnel.compile.postgres.aggregates import aggregate, is_aggregate, within_g
 from runnel.compile.postgres.arithmetic import BINARY, negate
 from runnel.compile.postgres.casts import coerce, convert
 from runnel.compile.postgres.comparisons import compare
-from runnel.compile.postgres.dates import extract
+from runnel.compile.postgres.dates import at_time_zone, extract
 from runnel.compile.postgres.intervals import parse_interval
 from runnel.compile.postgres.numbers import number
 from runnel.compile.postgres.patterns import matches, similar
@@ -257,6 +257,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Value]] = {
         "starts_with", [x.of(n.this), x.of(n.expression)]
     ),
     exp.Extract: lambda x, n: extract(n.this.name, x.of(n.expression)),
+    exp.AtTimeZone: lambda x, n: at_time_zone(x.of(n.this), x.of(n.args["zone"])),
     exp.Collate: _collate, exp.BitwiseNot: _complement,
     exp.Anonymous: _function, exp.GroupConcat: _function, exp.Filter: _filter,
     exp.WithinGroup: _within_group, exp.Window: window,

@@ -11,7 +11,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Trim: "btrim", exp.Substring: "substring", exp.Overlay: "overlay",
     exp.StrPosition: "position", exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "current_timestamp", exp.Array: "array", exp.Boolean: "bool",
-    exp.Interval: "interval",
+    exp.Interval: "interval", exp.AtTimeZone: "timezone",
 }  # fmt: skip
 _TYPES = {
     "int": "int4", "bigint": "int8", "smallint": "int2", "decimal": "numeric", "double": "float8",

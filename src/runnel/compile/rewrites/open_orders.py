@@ -14,7 +14,7 @@ from runnel.compile.places import at, point
 from runnel.compile.rewrites.determinism import make_deterministic, written
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.window_forms import is_by_place, is_open, order_of, shown, window_function
-from runnel.errors import InvalidQuery, NotDifferentiable, UserError
+from runnel.errors import InvalidQuery, UserError
 
 
 def ordered_text(query: str, width: int) -> str | None:
@@ -74,7 +74,7 @@ def _complete_window(window: exp.Window) -> bool:
         return False
     ties = _ties(window)
     if is_placed:
-        window.replace(_by_value(window, ties))
+        window.replace(by_value(window, ties))
         return True
     more = (exp.Ordered(this=tie, nulls_first=True) for tie in ties)
     window.args["order"].set("expressions", [*order_of(window), *more])
@@ -86,15 +86,6 @@ def _asks_for_a_key(window: exp.Window) -> bool:
     value = next(iter(window_function(window).iter_expressions()), None)
     is_placed = is_by_place(window)
     return is_placed and value is not None and any(value == o.this for o in order_of(window))
-
-
-def _by_value(window: exp.Window, ties: list[exp.Expr]) -> exp.Expr:
-    try:
-        return by_value(window, ties)
-    except NotDifferentiable as refusal:
-        raise InvalidQuery(
-            f"{refusal.construct} is not deterministic", detail=refusal.detail, hint=refusal.hint
-        ) from refusal
 
 
 def _ties(window: exp.Window) -> list[exp.Expr]:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from runnel.compile.aggregates import AROUND, WAYS, Way, spark_name
 from runnel.compile.places import at
+from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.errors import InvalidQuery
 
 _COLLECTIONS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
@@ -20,7 +21,8 @@ _INSTEAD = {"first": "min_by(x, y)", "last": "max_by(x, y)", "any": "max(x)"}
 
 def order_aggregates(tree: exp.Query) -> exp.Query:
     """The query with an order for each such aggregate; the same object when it has none."""
-    copy = tree.copy()
+    # A window that is only named here has the order that WINDOW gives it.
+    copy = expand_named_windows(tree.copy())
     is_changed = False
     for node in reversed(list(copy.walk())):
         if isinstance(node, (exp.AggFunc, exp.Anonymous)):
