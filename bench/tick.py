@@ -127,7 +127,8 @@ def _watched(workspace: Workspace) -> tuple[float, float]:
 
 def _report(what: str, seconds: list[tuple[float, float]]) -> float:
     """Tell what something took by the clock, and give it in seconds."""
-    clock, used = (median(values) for values in zip(*seconds, strict=True))
+    clock: float = median(passed for passed, _ in seconds)
+    used: float = median(spent for _, spent in seconds)
     print(f"{what}: {1000 * clock:.1f} ms, of which {1000 * used:.1f} ms at work", flush=True)
     return clock
 
