@@ -18,6 +18,7 @@ from kit.generate.cases import Case, case, is_too_large
 from kit.generate.dice import Seeded
 from kit.typer import RuleTyper
 from runnel.compile.pipeline import CompiledQuery, compile_query
+from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.errors import NotDifferentiable
 
 _ASKED = int(os.environ.get("RUNNEL_METAMORPHIC_CASES", "120"))
@@ -89,7 +90,8 @@ def test_every_way_comes_to_the_same(con: duckdb.DuckDBPyConnection) -> None:
         made = case(Seeded(seed), seed % 3, max_rounds=3)
         try:
             schemas = [table.schema for table in made.tables]
-            compiled = compile_query(made.query, schemas, RuleTyper())
+            text = without_quantifiers(made.query)
+            compiled = compile_query(text, schemas, RuleTyper())
         except NotDifferentiable:
             refused += 1
             continue

@@ -24,7 +24,7 @@ from refresh.parts_kit import (
 )
 from runnel.api import Lake
 from runnel.errors import InUse, NotFound, RunnelError, UserError
-from runnel.refresh import attempt, execute
+from runnel.refresh import attempt, execute, recording
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -264,7 +264,8 @@ def test_ended_between_the_part_and_the_table(
         if reached.count(point) == times:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(attempt, "reach", ending)
+    for module in (attempt, recording):
+        monkeypatch.setattr(module, "reach", ending)
     lines.append((9, 10, 30, "1.00"))
     with pytest.raises(KeyboardInterrupt):
         lake.refresh("totals")

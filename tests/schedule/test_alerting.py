@@ -183,7 +183,9 @@ def test_a_refresh_that_did_something_is_told(
     workspace.catalog.add_table(table)
     workspace.alerts.emit(AlertKind.REINITIALIZE_NEEDED, table.name, "orders was replaced")
     result = RefreshResult("sales", action, "why", 3, 1, seconds=0.5, frontier=frontier(0), epoch=1)
-    monkeypatch.setattr(attempt, "_attempt", lambda *_: result)
+    monkeypatch.setattr(attempt, "carry_out", lambda *_, **__: (None, None))
+    monkeypatch.setattr(attempt, "result_of", lambda *_: result)
+    monkeypatch.setattr(attempt, "record", lambda *_: None)
     assert attempt.refresh_table(workspace, table.id, frontier(0)) == result
     assert kinds(workspace.catalog.alerts())[:-1] == expected
     if AlertKind.REFRESH_COMPLETED in expected:

@@ -14,7 +14,7 @@ from runnel.cli.listing import listed
 from runnel.errors import ErrorClass, RunnelError, SystemFault
 from runnel.model.alerts import AlertKind
 from runnel.model.refresh import Outcome, RefreshAction, TableState
-from runnel.refresh.attempt import fail
+from runnel.refresh.recording import Begun, fail
 from runnel.schedule import seeing
 from runnel.schedule.alerting import AlertBook
 from runnel.schedule.lake_book import LakeBook
@@ -159,7 +159,7 @@ def one_try(
     catalog = lake.workspace.catalog
     attempt = catalog.start_attempt(table.id, lake.workspace.leases.owner, started_at=instant(now))
     if error is not None:
-        fail(lake.workspace, lake.stored(table), attempt, error, 0.0)
+        fail(lake.workspace, lake.stored(table), Begun(attempt), error, 0.0)
         machine.finished(
             now,
             Finished(

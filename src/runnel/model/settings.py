@@ -102,7 +102,10 @@ class Settings:
     )
     max_consecutive_errors: int = field(
         default=3,
-        metadata={"doc": "a table that fails so many times in a row is suspended by `run`"},
+        metadata={
+            "doc": "a table that fails so many times in a row is suspended, by `run` or by a write "
+            "that IMMEDIATE tables follow"
+        },
     )
     max_outage: float = field(
         default=3600.0,
