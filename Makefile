@@ -47,7 +47,7 @@ test-slow: setup ## The slow tests: every step file on the lake, compiled stages
 	$(BIN)/pytest --ignore tests/crash -m slow --timeout 1800 $(ARGS)
 	$(BIN)/pytest tests/crash -m slow --timeout 1800 $(ARGS)
 	RUNNEL_TEST_COMPILED=1 $(BIN)/pytest $(COMPILED) --timeout 1800 $(ARGS)
-	RUNNEL_TEST_MASTER=connect $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
+	RUNNEL_TEST_COMPILED=1 RUNNEL_TEST_MASTER=connect $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
 	RUNNEL_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/pytest $(PORTABLE) --timeout 1800 $(ARGS)
 
 lint: $(STAMP) ## ruff format and check, mypy strict, import-linter

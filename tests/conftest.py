@@ -54,16 +54,14 @@ def spark(lake_folder: Path) -> Iterator[SparkSession]:
 
 
 def _session(folder: Path, master: str) -> Iterator[SparkSession]:
+    from kit.uncompiled import uncompiled
     from runnel.lake.session import open_session
 
     conf = {"spark.master": master}
     if not master.startswith("sc://"):
         conf["spark.driver.memory"] = "3g"
         conf["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
-        if not os.environ.get("RUNNEL_TEST_COMPILED"):
-            # To compile the code of a stage takes longer than a few rows do without.
-            conf["spark.sql.codegen.wholeStage"] = "false"
-            conf["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+        conf |= uncompiled()
     session = open_session(folder, conf)
     yield session.spark
     if session.is_owned:

@@ -27,8 +27,8 @@ _IS_RANDOM = os.environ.get("RUNNEL_FUZZ_SEED") == "random"
 
 # Run side by side where tests are.
 _PARTS = 4
-# The least number of different queries in a part; one has up to sixteen rounds.
-_QUERIES = _ASKED // _PARTS // 10
+# The least number of different queries in a part; one has up to twenty rounds.
+_QUERIES = _ASKED // _PARTS // 12
 # Hypothesis takes longer to choose than the rest does, so it makes few.
 _DRAWN = 1000 if _IS_RANDOM else 200
 

@@ -92,6 +92,7 @@ _SLOW = {
     ("create", "trace.replace.committed"), ("create", "create.after_catalog"),
     ("alter", "trace.replace.written"), ("alter", "definition.before_copy"),
     ("merge", "trace.merge.committed"), ("parts", "trace.append.written"),
+    ("group", "group.before_switch"), ("together", "switch.before_catalog"),
 }  # fmt: skip
 _CASES = [(operation, point) for operation, points in POINTS.items() for point in points]
 
@@ -177,7 +178,12 @@ def ring(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.mark.parametrize(
-    "point", ["refresh.before_record", "group.appended", "group.before_switch"]
+    "point",
+    [
+        "group.appended",
+        pytest.param("refresh.before_record", marks=pytest.mark.slow),
+        pytest.param("group.before_switch", marks=pytest.mark.slow),
+    ],
 )
 def test_killed_between_the_rows_of_a_cycle_and_what_its_tables_show(
     point: str, server: ConnectServer, ring: Path

@@ -14,6 +14,7 @@ from typing import Any
 import pyspark
 
 import runnel
+from kit.uncompiled import uncompiled
 from runnel.api import Lake
 from runnel.lake.session import server_settings
 
@@ -33,6 +34,7 @@ class ConnectServer:
             **server_settings(self.folder, self._master),
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.driver.memory": "2g",
+            **uncompiled(),
         }
         command = [str(home / "bin" / "spark-submit"), "--master", self._master]
         for name, value in conf.items():

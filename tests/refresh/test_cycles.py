@@ -95,6 +95,7 @@ def test_after_a_delete_the_cheaper_way_is_taken(
         assert lake.verify(name).ok
 
 
+@pytest.mark.slow
 def test_a_strict_cycle_starts_from_empty_where_that_was_measured_to_be_cheaper(
     lake: Lake, tmp_path: Path
 ) -> None:

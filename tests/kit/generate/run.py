@@ -16,7 +16,7 @@ Check = Callable[[Case, Tally], bool]
 _ASKED = os.environ.get("RUNNEL_FUZZ_SEED", "0")
 _BASE = random.randrange(10**12) if _ASKED == "random" else int(_ASKED)
 # A round of a query that is compiled and parsed already costs little on DuckDB.
-_ROUNDS = 16
+_ROUNDS = 20
 # So many failures are looked for: the first may hide others, but not be one of hundreds.
 _FAILURES = 3
 
