@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from kit.typer import RuleTyper
+from kit.typer import GuessingTyper
 from runnel.compile.build import SourceSchema
 from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.errors import InvalidQuery, NotDifferentiable
@@ -123,21 +121,8 @@ _PAIRS = [
 ]  # fmt: skip
 
 
-class _Typer:
-    """Types where the kit knows them, else a text: enough to see what compiles."""
-
-    def types(self, columns: Sequence[Column], expressions: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self._type(columns, text) for text in expressions)
-
-    def _type(self, columns: Sequence[Column], text: str) -> str:
-        try:
-            return RuleTyper().types(columns, [text])[0]
-        except (NotImplementedError, KeyError, AttributeError, AssertionError, TypeError):
-            return "string"
-
-
 def _compiled(query: str) -> CompiledQuery:
-    return compile_query(query, _SOURCES, _Typer())
+    return compile_query(query, _SOURCES, GuessingTyper())
 
 
 @pytest.mark.parametrize(("words", "refused", "rewritten"), _PAIRS)

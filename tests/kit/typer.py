@@ -264,3 +264,16 @@ def common(types: Sequence[str]) -> str:
     digits = [_digits(t) for t in known]
     scale = max(s for _, s in digits)
     return bounded(max(p - s for p, s in digits) + scale, scale)
+
+
+class GuessingTyper:
+    """Spark's types where the kit knows them, else a text: enough to see that something compiles."""
+
+    def types(self, columns: Sequence[Column], expressions: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self._type(columns, text) for text in expressions)
+
+    def _type(self, columns: Sequence[Column], text: str) -> str:
+        try:
+            return RuleTyper().types(columns, [text])[0]
+        except (NotImplementedError, KeyError, AttributeError, AssertionError, TypeError):
+            return "string"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -11,7 +11,7 @@ from kit.check import Mismatch
 from kit.duck import connection
 from kit.duck_backend import DuckBackend
 from kit.step import Change, TableSpec
-from kit.typer import RuleTyper
+from kit.typer import GuessingTyper
 from postgres.corpus import Query, accepted
 from postgres.data import COLUMNS, ROWS, columns_of
 from runnel.compile.build import SourceSchema
@@ -30,19 +30,6 @@ _ONLY_FULL: frozenset[str] = frozenset()
 _LEAST_RUN = 100
 
 
-class _Guessing:
-    """Spark's types where the kit knows them, else a text: good enough to see that it compiles."""
-
-    def types(self, columns: Sequence[Column], expressions: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self._type(columns, text) for text in expressions)
-
-    def _type(self, columns: Sequence[Column], text: str) -> str:
-        try:
-            return RuleTyper().types(columns, [text])[0]
-        except (NotImplementedError, KeyError, AttributeError, AssertionError, TypeError):
-            return "string"
-
-
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     made = connection()
@@ -53,7 +40,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize("query", [q for q in accepted() if str(q) not in _ONLY_FULL], ids=str)
 def test_query_becomes_a_change_program(query: Query) -> None:
     text = translate(query.text, columns_of)
-    compiled = compile_query(text, _SOURCES, _Guessing())
+    compiled = compile_query(text, _SOURCES, GuessingTyper())
     assert compiled.program(frozenset(compiled.kinds)).steps
 
 
