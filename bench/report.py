@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.promises import promises
+from bench.promises import Promise, promises
 from bench.rounds import WAYS
 from runnel.model.tabular import text_table
 
@@ -28,7 +29,7 @@ def table(report: dict[str, Any]) -> str:
     titles = ["query", "changed", *WAYS, "AUTO ran", "jobs"]
     titles += ["FULL / DIFF", "best by hand / DIFF", "verified"]
     rows = text_table(titles, [_row(r) for r in report["rounds"]])
-    return f"{_head(report)}{rows}\n{_judged(report)}"
+    return f"{_head(report)}{rows}\n{judged(promises(report))}"
 
 
 def is_good(report: dict[str, Any]) -> bool:
@@ -60,8 +61,9 @@ def _row(measured: dict[str, Any]) -> list[str]:
     ]
 
 
-def _judged(report: dict[str, Any]) -> str:
-    found = sorted(promises(report), key=lambda promise: not promise.is_kept)
+def judged(promised: Iterable[Promise]) -> str:
+    """How many promises were kept, and each of them, those that were not at the end."""
+    found = sorted(promised, key=lambda promise: not promise.is_kept)
     kept = sum(promise.is_kept for promise in found)
     return "\n".join([f"{kept} of {len(found)} promises kept", *map(str, found)])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -18,6 +19,7 @@ MODES = ("DIFFERENTIAL", "FULL", "AUTO")
 WAYS = (*MODES, "CTAS", "MERGE")
 CHEAP = ("DIFFERENTIAL", "AUTO")
 """What also runs in the first rounds, which warm the JVM up; the dear ways run once to get warm."""
+_DEAR = ("FULL", "CTAS", "MERGE")
 
 
 @dataclass
@@ -45,17 +47,23 @@ class Rounds:
         data.create(self.lake, self.rows)
         self._create()
         self.merged = self._versions()
-        wanted = self.ways
-        for number in range(self.warm_up):
-            is_last = number == self.warm_up - 1
-            self.ways = wanted if is_last else tuple(w for w in wanted if w in CHEAP)
-            self._round(number, shares[0], is_checked=False)
+        numbers = count()
+        for place in range(self.warm_up):
+            self._warm_up(next(numbers), shares[0], () if place == self.warm_up - 1 else _DEAR)
         measured = []
-        for index, share in enumerate(shares):
-            first = self.warm_up + index * repeats
-            rounds = [self._round(first + n, share, is_checked=True) for n in range(repeats)]
+        for share in shares:
+            if share != shares[0]:
+                # A larger change takes other forms, which start cold. MERGE has to follow.
+                self._warm_up(next(numbers), share, ("FULL", "CTAS"))
+            rounds = [self._round(next(numbers), share, is_checked=True) for _ in range(repeats)]
             measured += [median_of_rounds(case) for case in zip(*rounds, strict=True)]
         return measured
+
+    def _warm_up(self, number: int, share: float, left_out: Sequence[str]) -> None:
+        wanted = self.ways
+        self.ways = tuple(way for way in wanted if way not in left_out)
+        self._round(number, share, is_checked=False)
+        self.ways = wanted
 
     def _create(self) -> None:
         for case in self.cases:

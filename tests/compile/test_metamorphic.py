@@ -21,7 +21,7 @@ from runnel.compile.pipeline import CompiledQuery, compile_query
 from runnel.compile.rewrites.quantified import without_quantifiers
 from runnel.errors import NotDifferentiable
 
-_ASKED = int(os.environ.get("RUNNEL_METAMORPHIC_CASES", "120"))
+_ASKED = int(os.environ.get("RUNNEL_METAMORPHIC_CASES", "80"))
 _LARGEST = 12_000
 _State = tuple[tuple[Row, ...], ...]
 """The contents of every table at one moment."""

@@ -122,6 +122,7 @@ def test_side_by_side(turns: int, tmp_path: Path) -> None:
 def _done(worker: subprocess.Popen[str]) -> dict[str, int]:
     """What a process that has ended says that it did."""
     out, error = worker.communicate()
-    assert worker.returncode == 0, error[-3000:]
+    # Spark's errors say at the end where they were, and at the beginning what they are.
+    assert worker.returncode == 0, f"{error[:6000]}\n...\n{error[-6000:]}"
     counts: dict[str, int] = json.loads(out.splitlines()[-1])
     return counts

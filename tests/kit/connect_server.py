@@ -19,6 +19,10 @@ from runnel.api import Lake
 from runnel.lake.session import server_settings
 
 
+# It is gone before code that Java's second compiler has made would pay.
+_SHORT_LIVED = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 class ConnectServer:
     """Runs while the `with` block does; `master` is what the server itself runs on."""
 
@@ -34,6 +38,7 @@ class ConnectServer:
             **server_settings(self.folder, self._master),
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.driver.memory": "2g",
+            "spark.driver.extraJavaOptions": _SHORT_LIVED,
             **uncompiled(),
         }
         command = [str(home / "bin" / "spark-submit"), "--master", self._master]

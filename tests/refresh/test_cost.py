@@ -70,6 +70,8 @@ def test_large_changes_tell_what_a_row_costs() -> None:
         pytest.param(0.9, 1.2, 5.0, 4.1, id="aggregate over a join, warm"),
         pytest.param(0.9, 1.0, 7.6, 3.1, id="DISTINCT, warm"),
         pytest.param(0.7, 1.4, 4.4, 3.3, id="aggregate over a join, few rows on the driver"),
+        pytest.param(0.7, 1.3, 4.3, 2.9, id="aggregate over a join, again"),
+        pytest.param(0.3, 0.7, 1.5, 1.6, id="aggregate, few rows on the driver"),
     ],
 )
 def test_ten_times_the_rows_take_less_than_ten_times_as_long(

@@ -11,9 +11,9 @@ import pytest
 from refresh.helpers import Source, check, orders
 from runnel.api import Lake
 from runnel.catalog import StreamTable
-from runnel.errors import QueryFailed
+from runnel.errors import Busy, QueryFailed
 from runnel.refresh import attempt, execute, group
-from runnel.refresh.attempt import refresh_table
+from runnel.refresh.attempt import lease_of, recovered, refresh_table
 from runnel.refresh.pins import Pins
 
 pytestmark = pytest.mark.spark
@@ -217,6 +217,28 @@ def test_a_full_member_keeps_its_old_rows_until_the_group_is_seen(
     assert seen == [(OLD, OLD)]
     assert (by_view(lake), in_ratio(lake)) == (NEW, NEW)
     assert lake.verify("ratio").ok
+
+
+def test_one_who_lost_a_member_takes_nothing_back(
+    lake: Lake, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it finds pending is of those who hold the group now."""
+    workspace, known = lake._workspace, table(lake, "sums")
+    with workspace.leases.hold(lease_of(known.id)) as lost:
+        pass
+    told: list[str] = []
+
+    def go_on() -> None:
+        with pytest.raises(Busy) as caught:
+            recovered(workspace, known.id, lost)
+        told.append(caught.value.primary)
+
+    source.append((4, 12, "9.00"))
+    at_point(monkeypatch, "group.before_switch", go_on)
+    check(lake, "ratio", "DIFFERENTIAL")
+    assert len(told) == 1
+    assert (by_view(lake), in_ratio(lake)) == (NEW, NEW)
+    assert lake.status("sums").consecutive_errors == 0
 
 
 def test_a_group_can_be_left_and_joined_again(lake: Lake, source: Source) -> None:

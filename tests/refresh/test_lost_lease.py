@@ -6,13 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-import runnel
-from refresh.helpers import SALES, Source, check, orders
+from refresh.helpers import SALES, Source, check
 from runnel.api import Lake
 from runnel.catalog.engine import writing
 from runnel.catalog.schema import leases
@@ -24,18 +21,6 @@ from runnel.refresh import attempt, execute, recording
 pytestmark = pytest.mark.spark
 
 POINTS = ["refresh.before_append", "trace.append.written", "refresh.before_record"]
-
-
-@pytest.fixture
-def other(lake: Lake, spark: SparkSession) -> Iterator[Lake]:
-    """The same lake, opened once more."""
-    with runnel.connect(lake._workspace.path, spark=spark) as made:
-        yield made
-
-
-@pytest.fixture
-def source(lake: Lake, tmp_path: Path) -> Source:
-    return orders(lake, tmp_path)
 
 
 @contextmanager

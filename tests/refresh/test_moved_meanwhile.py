@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-import runnel
-from refresh.helpers import SALES, Source, check, orders
+from refresh.helpers import SALES, Source, check
 from runnel.api import Lake
 from runnel.refresh import execute, newest, verify
 
 pytestmark = pytest.mark.spark
 
 OTHER = "SELECT cust, MAX(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust"
-
-
-@pytest.fixture
-def other(lake: Lake, spark: SparkSession) -> Iterator[Lake]:
-    """The same lake, opened once more."""
-    with runnel.connect(lake._workspace.path, spark=spark) as made:
-        yield made
-
-
-@pytest.fixture
-def source(lake: Lake, tmp_path: Path) -> Source:
-    return orders(lake, tmp_path)
 
 
 def once(

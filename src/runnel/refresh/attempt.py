@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 
 from runnel.catalog import Lease, Source, StreamTable, set_grouped
-from runnel.errors import NotFound, RunnelError, SourceError
+from runnel.errors import Busy, NotFound, RunnelError, SourceError
 from runnel.model import refresh as states
 from runnel.model.alerts import AlertKind
 from runnel.model.failpoints import reach
@@ -57,7 +57,7 @@ def refresh_table(
     patience = workspace.settings.busy_wait_seconds if wait is None else wait
     with workspace.leases.hold(lease_of(table_id), wait=patience) as lease:
         start = perf_counter()
-        table = _by_itself(workspace, recovered(workspace, table_id))
+        table = _by_itself(workspace, recovered(workspace, table_id, lease))
         if table.state is TableState.SUSPENDED:
             return skipped(table, "the table is suspended")
         if table.frontier and table.frontier.data_timestamp >= frontier.data_timestamp:
@@ -81,12 +81,12 @@ def refresh_table(
         return result
 
 
-def recovered(workspace: Workspace, table_id: str) -> StreamTable:
+def recovered(workspace: Workspace, table_id: str, lease: Lease) -> StreamTable:
     """The table in step with its trace; when that cannot be read, this is a refresh that failed."""
     table = current(workspace, table_id)
     try:
-        return recover(workspace, table)
-    except NotFound:
+        return recover(workspace, table, lease)
+    except (NotFound, Busy):
         raise
     except Exception as error:
         raise note_failure(workspace, table, error) from error

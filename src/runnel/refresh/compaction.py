@@ -102,8 +102,8 @@ def tidy_when_due(workspace: Workspace, table_id: str) -> None:
 @contextmanager
 def _held(workspace: Workspace, known: StreamTable, wait: float) -> Iterator[StreamTable]:
     """The table as it is now, under its lease."""
-    with workspace.leases.hold(lease_of(known.id), wait=wait):
-        yield recover(workspace, workspace.catalog.get(known.id) or known)
+    with workspace.leases.hold(lease_of(known.id), wait=wait) as lease:
+        yield recover(workspace, workspace.catalog.get(known.id) or known, lease)
 
 
 def _record(workspace: Workspace, table: StreamTable, is_noticed: bool) -> TraceCommit:

@@ -19,7 +19,7 @@ _ROWS_PER_SECOND_TIDIED = 1_500_000
 # Rows beyond the largest change that was measured come in bulk, at such a share of what rows cost,
 # and at most so much.
 _BULK_SHARE = 0.6
-_IN_BULK = 0.3
+_IN_BULK = 0.25
 # What consumers wait for is the difference of old and new contents.
 _COMPARED = 1.6
 _RECENT = 5

@@ -60,12 +60,14 @@ def refresh_group(
     patience = workspace.settings.busy_wait_seconds if wait is None else wait
     with ExitStack() as stack:
         # In one order everywhere, so that two groups never wait for each other.
-        names = [lease_of(table_id) for table_id in sorted(table_ids)]
-        held = [stack.enter_context(workspace.leases.hold(n, wait=patience)) for n in names]
-        tables = [recovered(workspace, table_id) for table_id in table_ids]
+        held = {
+            table_id: stack.enter_context(workspace.leases.hold(lease_of(table_id), wait=patience))
+            for table_id in sorted(table_ids)
+        }
+        tables = [recovered(workspace, table_id, held[table_id]) for table_id in table_ids]
         if (reason := _obstacle(tables, pins)) is not None:
             return {table.name.key: skipped(table, reason) for table in tables}
-        return _GroupRun(workspace, pins, held, _hold_back(workspace, tables)).run()
+        return _GroupRun(workspace, pins, list(held.values()), _hold_back(workspace, tables)).run()
 
 
 @dataclass

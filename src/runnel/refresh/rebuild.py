@@ -43,7 +43,7 @@ def _taken(workspace: Workspace, table: StreamTable) -> StreamTable:
         )  # fmt: skip
     workspace.catalog.add_table(table)
     _register_sources(workspace, table)
-    return recover(workspace, table)
+    return recover(workspace, table, None)
 
 
 def _register_sources(workspace: Workspace, table: StreamTable) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Lease, StreamTable
 from runnel.catalog.records import AttemptFields
 from runnel.errors import NotFound, SourceError
 from runnel.lake.trace import TraceCommit
@@ -21,8 +21,8 @@ def current(workspace: Workspace, table_id: str) -> StreamTable:
     return table
 
 
-def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
-    """Bring catalog and trace in step; only for those who hold the table's lease.
+def recover(workspace: Workspace, table: StreamTable, lease: Lease | None) -> StreamTable:
+    """Bring catalog and trace in step; for who holds the table's lease (None: nobody else can).
 
     An epoch whose group did not become visible is taken back: with the lease in hand nobody is
     working on it any more, and the next refresh computes it again from the same sources or newer.
@@ -32,6 +32,9 @@ def recover(workspace: Workspace, table: StreamTable) -> StreamTable:
         return table
     last = trace.last_commit()
     if last is not None and trace.is_pending(last, table.epoch):
+        # Lost meanwhile, it is the epoch of whoever works on the table now.
+        if lease is not None:
+            lease.check()
         trace.withdraw(lambda: workspace.nameless_spark, last)
     return catch_up(workspace, table)
 

@@ -38,22 +38,20 @@ def newest_state(catalog: Writer, sources: Iterable[Source], oldest: datetime) -
 
 def oldest_that_fits(
     made: Iterable[StreamTable], gone: Iterable[StreamTable], now: datetime, *, is_any: bool = False
-) -> datetime | None:
-    """How old a state may be for all the tables that are made; None: only the present one will do.
+) -> datetime:
+    """How old a state may be for all the tables that are made.
 
     `is_any`: whatever their schedules say. Never older than a table whose place they take.
     """
     known = [t.frontier.data_timestamp for t in gone if t.frontier is not None]
-    if is_any:
-        return max(known, default=_EVER)
-    fitting = [_oldest(table.schedule, now) for table in made if not table.is_hidden]
-    bounds = [at for at in fitting if at is not None]
-    return max([*bounds, *known]) if bounds and len(bounds) == len(fitting) else None
+    fitting = [] if is_any else [_oldest(t.schedule, now) for t in made if not t.is_hidden]
+    return max([*fitting, *known], default=_EVER)
 
 
-def _oldest(schedule: Schedule | None, now: datetime) -> datetime | None:
+def _oldest(schedule: Schedule | None, now: datetime) -> datetime:
+    """Who has no target, or that of consumers it does not have yet, reads what others would."""
     if schedule is None or schedule.is_downstream:
-        return None
+        return _EVER
     if schedule.cron is not None:
         return schedule.cron.until(now)
     return now - timedelta(seconds=schedule.seconds or 0.0)

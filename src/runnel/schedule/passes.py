@@ -75,7 +75,7 @@ def bring_up(
         members = [one.tables[key] for unit in one.units for key in unit]
         at_rest = next((t for t in members if t.state is TableState.SUSPENDED), None)
         oldest = oldest_that_fits(made, gone, one.pins.data_timestamp, is_any=at_rest is not None)
-        if oldest is not None and targets:
+        if targets:
             found = newest_state(workspace.catalog, sources, oldest)
             if found is not None:
                 pins = Pins(workspace, found.data_timestamp, dict(found.pins))

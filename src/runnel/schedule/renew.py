@@ -151,14 +151,14 @@ def _rebuilt(
     workspace: Workspace, table: StreamTable, reason: str, wait: float | None = None
 ) -> StreamTable:
     patience = workspace.settings.busy_wait_seconds if wait is None else wait
-    with workspace.leases.hold(lease_of(table.id), wait=patience):
+    with workspace.leases.hold(lease_of(table.id), wait=patience) as lease:
         current = workspace.catalog.get(table.id)
         if current is None or (current.resolution, current.sources) != (
             table.resolution, table.sources
         ):  # fmt: skip
             return current or table
         # An epoch that the catalog does not know yet has the old definition: it comes first.
-        current = recover(workspace, current)
+        current = recover(workspace, current, lease)
         others = partial(check_no_cycle, workspace.catalog.tables(), table.name.key)
         renewed = rebuild_definition(workspace, current, reason, others)
         if renewed.incarnation == current.incarnation:
