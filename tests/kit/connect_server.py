@@ -18,7 +18,6 @@ from kit.uncompiled import uncompiled
 from runnel.api import Lake
 from runnel.lake.session import server_settings
 
-
 # It is gone before code that Java's second compiler has made would pay.
 _SHORT_LIVED = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
