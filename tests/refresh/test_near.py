@@ -31,6 +31,7 @@ _LINES = "default.lines"
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[NearRows]:
     """Those that were begun; hundreds of rows are many."""
     monkeypatch.setattr(near, "_SMALL", 100)
+    monkeypatch.setattr(near, "_LARGE", 100)
     monkeypatch.setattr(near, "_MOST_OF_A_TIE", 0.5)
     monkeypatch.setattr(near, "_MOST", 0.9)
     monkeypatch.setattr(differential, "_SMALL", 100)
