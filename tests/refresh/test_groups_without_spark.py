@@ -243,7 +243,7 @@ def test_a_single_holder_of_a_lease_takes_back_what_is_left_over(
     dying(rig, monkeypatch, "group.appended", 2)
     b = rig.catalog.find("default.b")
     assert b is not None
-    recovered = recover(rig.workspace, b)
+    recovered = recover(rig.workspace, b, None)
     assert recovered.epoch == 1
     assert rig.pending() == ["c"]
     assert contents(rig.workspace.trace(b), 99) == {1: 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
@@ -21,6 +22,7 @@ from runnel.errors import (
 )
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshMode
+from runnel.model.schedule import Schedule
 from runnel.refresh.attempt import refresh_table
 from runnel.refresh.pins import Pins
 from runnel.schedule.immediate import catch_up, following_writes
@@ -308,7 +310,9 @@ def pins_for_new(lake: MadeUp, *sources: str) -> dict[str, int]:
     """What a new table over these would be filled from; fails when that is of two instants."""
     read = [lake._source(source) for source in sources]
     draft = lake.make("draft", "x9", sources=tuple(read), frontier=Frontier({}, _in(-60)))
-    frontier = bring_up(lake.workspace, read, [draft]).frontier(read)
+    # In a hurry: what is there is too old for it.
+    hurried = replace(draft, schedule=Schedule.parse("1s"))
+    frontier = bring_up(lake.workspace, read, [hurried]).frontier(read)
     base = lake.base_of(frontier, draft)
     assert base is not None, "it mixes two versions of a base source"
     lake.workspace.catalog.remove_tables([draft.id])
