@@ -29,7 +29,7 @@ from runnel.refresh.bind import Binding, binding
 from runnel.refresh.differential import ProgramRun
 from runnel.refresh.rounds import fill, run_steps
 
-_LARGEST = 8_000
+_LARGEST = 6_000
 
 
 class _Run(ProgramRun):
