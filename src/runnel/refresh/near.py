@@ -35,7 +35,7 @@ from runnel.refresh.workspace import Workspace
 
 _log = logging.getLogger("runnel")
 # A smaller source costs each table less than finding, writing and reading what is near: over the 6
-# million lines of TPC-H at scale 1, a pass that shares takes a tenth longer.
+# million lines of TPC-H at scale 1, passes that shared took a tenth longer (single ones).
 _LARGE = 10_000_000
 # Of so few rows nobody asks how many are near.
 _SMALL = 100_000
