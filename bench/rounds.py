@@ -19,7 +19,6 @@ MODES = ("DIFFERENTIAL", "FULL", "AUTO")
 WAYS = (*MODES, "CTAS", "MERGE")
 CHEAP = ("DIFFERENTIAL", "AUTO")
 """What also runs in the first rounds, which warm the JVM up; the dear ways run once to get warm."""
-_DEAR = ("FULL", "CTAS", "MERGE")
 
 
 @dataclass
@@ -49,19 +48,19 @@ class Rounds:
         self.merged = self._versions()
         numbers = count()
         for place in range(self.warm_up):
-            self._warm_up(next(numbers), shares[0], () if place == self.warm_up - 1 else _DEAR)
+            self._warm_up(next(numbers), shares[0], WAYS if place == self.warm_up - 1 else CHEAP)
         measured = []
         for share in shares:
             if share != shares[0]:
                 # A larger change takes other forms, which start cold. MERGE has to follow.
-                self._warm_up(next(numbers), share, ("FULL", "CTAS"))
+                self._warm_up(next(numbers), share, (*CHEAP, "MERGE"))
             rounds = [self._round(next(numbers), share, is_checked=True) for _ in range(repeats)]
             measured += [median_of_rounds(case) for case in zip(*rounds, strict=True)]
         return measured
 
-    def _warm_up(self, number: int, share: float, left_out: Sequence[str]) -> None:
+    def _warm_up(self, number: int, share: float, ways: Sequence[str]) -> None:
         wanted = self.ways
-        self.ways = tuple(way for way in wanted if way not in left_out)
+        self.ways = tuple(way for way in wanted if way in ways)
         self._round(number, share, is_checked=False)
         self.ways = wanted
 

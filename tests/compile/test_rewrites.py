@@ -11,12 +11,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kit.duck import connection, oracle, oracle_text
+from kit.duck import Table, connection, oracle, oracle_text
 from kit.duck_backend import DuckBackend
 from kit.step import Change, TableSpec
 from kit.typer import RuleTyper
 from runnel.algebra.printing import print_tree
-from runnel.compile.build import SourceSchema
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import compile_query
@@ -96,11 +95,7 @@ def test_named_windows_are_written_out(path: Path) -> None:
 def test_what_is_differentiated(path: Path, rewrite: bool) -> None:
     before, after, operators = _parts(path)
     text = _text(path, before)
-    schemas = [
-        SourceSchema(f"default.{name}", "delta", columns)
-        for name, columns in _COLUMNS.items()
-        if f"FROM {name}" in text or f"JOIN {name}" in text
-    ]
+    schemas = [Table(name, columns).schema for name, columns in _COLUMNS.items()]
     tree = print_tree(compile_query(text, schemas, RuleTyper()).tree)
     made = "".join(f"-- {line}\n" for line in tree.splitlines())
     if rewrite:
