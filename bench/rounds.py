@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from bench import by_hand, data
-from bench.memory import python_peak_mb
+from bench.memory import forget_peak, python_peak_mb
 from bench.queries import Case, cases, chain
 from runnel.api import Lake
 
@@ -51,6 +51,7 @@ class Rounds:
             self._warm_up(next(numbers), shares[0], WAYS if place == self.warm_up - 1 else CHEAP)
         measured = []
         for share in shares:
+            forget_peak()
             if share != shares[0]:
                 # A larger change takes other forms, which start cold. MERGE has to follow.
                 self._warm_up(next(numbers), share, (*CHEAP, "MERGE"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,26 @@ def test_leftovers_are_found_and_removed(run: Run, catalog: Writer, folder: Path
     )  # fmt: skip
     assert orphan.exists()
     fixed = findings(run, folder, "--fix")
-    assert fixed["leftovers fixed"]["said"] == "removed 1 folders without a table"
+    assert fixed["leftovers fixed"]["said"] == "folders that nobody owned were removed: 1"
     assert fixed["leftovers"]["result"] == "ok"
     assert not orphan.exists()
+
+
+def test_rows_that_a_killed_pass_shared_are_removed(
+    run: Run, catalog: Writer, folder: Path
+) -> None:
+    own = Owner.current()
+    owners = (replace(own, pid=2**22 + 1), own)
+    scratch = folder / "_runnel" / "scratch"
+    left, used = (scratch / f"{str(owner).replace('/', '~')}~0123" for owner in owners)
+    for path in (left, used, scratch / "unknown"):
+        path.mkdir(parents=True)
+    found = findings(run, folder)["leftovers"]
+    assert found["result"] == "warning"
+    assert str(left) in found["said"]
+    fixed = findings(run, folder, "--fix")
+    assert fixed["leftovers fixed"]["said"] == "folders that nobody owned were removed: 2"
+    assert list(scratch.iterdir()) == [used]
 
 
 def test_what_is_being_filled_is_left_alone(run: Run, catalog: Writer, folder: Path) -> None:

@@ -275,6 +275,7 @@ def _check_storage(workspace: Workspace) -> None:
         folder = workspace.traces_path / incarnation
         log = "".join(p.read_text() for p in (folder / "_delta_log").glob("*.json"))
         assert not [p.name for p in folder.glob("run-*") if p.name not in log]
+    assert not list(workspace.path.glob("_runnel/scratch/*"))
     definitions = workspace.catalog.definitions
     assert definitions is not None
     copied, bad = definitions.load()

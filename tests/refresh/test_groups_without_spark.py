@@ -20,13 +20,15 @@ from runnel.model.refresh import Outcome as AttemptOutcome
 from runnel.model.refresh import RefreshAction, RefreshMode, TableState
 from runnel.model.settings import Settings
 from runnel.refresh import compaction, group
-from runnel.refresh.attempt import check_all
+from runnel.refresh.attempt import check_all, lease_of
 from runnel.refresh.execute import Outcome
 from runnel.refresh.group import refresh_group
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.recovery import catch_up, recover
+from runnel.refresh.unfinished import remove_unfinished, unfinished_writes
 from runnel.refresh.workspace import Workspace
+from runnel.schedule.health import repair
 from schedule.graphs import graph
 
 READS = {"b": "orders", "c": "orders", "d": "b c"}
@@ -247,6 +249,26 @@ def test_a_single_holder_of_a_lease_takes_back_what_is_left_over(
     assert recovered.epoch == 1
     assert rig.pending() == ["c"]
     assert contents(rig.workspace.trace(b), 99) == {1: 1}
+
+
+def test_what_a_killed_group_left_is_undone_without_a_refresh(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying(rig, monkeypatch, "group.appended", 2)
+    seen = rig.seen()
+    assert rig.pending() == ["b", "c"]
+    assert {str(t.name) for t in unfinished_writes(rig.workspace)} == {"b", "c"}
+    b = rig.catalog.find("default.b")
+    assert b is not None
+    with rig.workspace.leases.hold(lease_of(b.id)):
+        assert [str(t.name) for t in remove_unfinished(rig.workspace)] == ["c"]
+    assert rig.pending() == ["b"], "its group may be at it"
+    (fixed,) = (f for f in repair(rig.workspace) if f.check == "writes")
+    assert fixed.said.endswith("unfinished writes: b")
+    assert rig.pending() == []
+    assert not unfinished_writes(rig.workspace)
+    assert rig.seen() == seen
+    assert rig.refresh() == dict.fromkeys("bcd", "DIFFERENTIAL")
 
 
 def test_two_refreshes_of_a_group_exclude_each_other(rig: Rig) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from refresh.helpers import Source
 from runnel.api import Lake
+from runnel.lake.near_rows import keep_rows
 from runnel.refresh import differential, near
 from runnel.refresh.near import NearRows
 
@@ -136,6 +138,17 @@ def test_the_scheduler_shares_too(
     built = [node for one in passes for node in one.built if node[0] == _LINES]
     assert built == [(_LINES, 2)]
     assert all(lake.verify(name).ok for name in _QUERIES)
+
+
+def test_the_driver_takes_no_more_values_than_it_is_to_hold(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    kept = keep_rows(spark.sql("SELECT id % 10 AS a, id FROM range(100)"), tmp_path / "kept", 5)
+    assert kept.few is None
+    assert kept.values(spark, ["a"], 9) is None
+    found = kept.values(spark, ["a"], 10)
+    assert found is not None
+    assert sorted(found.rows.column("t0").to_pylist()) == list(range(10))
 
 
 def test_a_single_table_reads_for_itself(

@@ -11,10 +11,12 @@ import pytest
 from runnel.schedule import failures, lag, machine, watch
 from runnel.schedule.failures import Failures
 from runnel.schedule.machine import Machine
+from runnel.schedule.news import has_no_news
 from runnel.schedule.periods import canonical
 from runnel.schedule.under_way import Pass, Passes
 from runnel.schedule.units import Condensed, Unit, condense
 from schedule.sim import Simulation
+from schedule.sim_book import SimBook
 from schedule.sim_checks import (
     check_lag,
     check_late_is_told,
@@ -69,10 +71,25 @@ def _does(value: object) -> Callable[..., Any]:
     return lambda *given: value
 
 
+def _base_never_moves(table: Any, snapshot: Any, tables: Any) -> bool:
+    is_lowest = table.epoch > 0 and not table.reads
+    return bool(is_lowest or has_no_news(table, snapshot, tables))
+
+
+def _unseen(book: SimBook, key: str, snapshot: Any) -> None:
+    """Without looking whether there really was nothing new."""
+    view = book.world.tables[key].view
+    book.world.move(key, snapshot, dict(view.pins), view.epoch, view.waited)
+
+
 FAULTS: dict[str, Fault] = {
     "a child does not wait": Fault("started before", ((Pass, "is_ready", _does(True)),)),
     "a failure holds up nobody": Fault("started before", ((Pass, "drop_below", _go_on),)),
     "news are not noticed": Fault("had news", ((machine, "has_no_news", _has_contents),)),
+    "what is read stays behind": Fault(
+        "mixes two states",
+        ((machine, "has_no_news", _base_never_moves), (SimBook, "_quiet", _unseen)),
+    ),
     "nobody counts as running": Fault("twice at once", ((Passes, "running", lambda self: set()),)),
     "a group starts one by one": Fault(
         "advanced in part", ((machine, "condense", _one_by_one),), CALM

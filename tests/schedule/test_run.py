@@ -11,12 +11,15 @@ import pytest
 
 from lake.traces import LAYOUT, append
 from runnel.catalog import Owner, StreamTable
-from runnel.errors import ErrorClass, SourceError, SparkEnded
+from runnel.errors import ErrorClass, SourceError, SparkEnded, UserError
 from runnel.model.refresh import Outcome
+from runnel.model.settings import Settings
 from runnel.refresh.attempt import lease_of, note_failure
+from runnel.refresh.scratch import new_scratch
 from runnel.refresh.storage import storage_lease
 from runnel.schedule import executor, loop, run
-from runnel.schedule.run import run_lake
+from runnel.schedule.machine import Limits
+from runnel.schedule.run import limits_of, run_lake
 from schedule.lake import FakeLake
 
 
@@ -27,6 +30,18 @@ def lake(tmp_path: Path) -> Iterator[FakeLake]:
     made.workspace.catalog.close()
 
 
+def test_settings_are_what_the_scheduler_heeds() -> None:
+    settings = Settings(
+        max_concurrent_refreshes=7, max_consecutive_errors=2, scheduler_interval=3, max_outage=50
+    )
+    assert limits_of(settings, None) == Limits(concurrent=7, errors=2, interval=3, outage=50)
+    assert limits_of(settings, 1).concurrent == 1
+    with pytest.raises(UserError, match="0 workers"):
+        limits_of(settings, 0)
+    with pytest.raises(UserError, match="switched off"):
+        limits_of(Settings(enabled=False), None)
+
+
 def test_what_dead_processes_left_is_cleaned_up_at_the_start(lake: FakeLake) -> None:
     table = lake.add("a", "1d", "x1", at=time())
     catalog, traces = lake.workspace.catalog, lake.workspace.traces_path
@@ -34,10 +49,15 @@ def test_what_dead_processes_left_is_cleaned_up_at_the_start(lake: FakeLake) -> 
     catalog.start_attempt(table.id, dead)
     for name in (table.incarnation, "left_behind", "being_filled"):
         (traces / name).mkdir(parents=True)
+    shared = new_scratch(lake.workspace)
+    forgotten = shared.parent / f"{str(dead).replace('/', '~')}~0"
+    for folder in (shared, forgotten):
+        folder.mkdir(parents=True)
     with lake.workspace.leases.hold(storage_lease("being_filled")):
         assert list(run_lake(lake.workspace, once=True)) == []
     assert [a.outcome for a in catalog.history("default.a")] == [Outcome.INTERRUPTED]
     assert {p.name for p in traces.iterdir()} == {table.incarnation, "being_filled"}
+    assert list(shared.parent.iterdir()) == [shared], "its pass may be running"
 
 
 def left_behind(lake: FakeLake, table: StreamTable) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -11,6 +12,7 @@ from runnel.model.alerts import AlertKind
 from runnel.model.refresh import TableState
 from runnel.model.schedule import Schedule
 from runnel.schedule.machine import Machine
+from runnel.schedule.retry import back_off
 from runnel.schedule.units import Unit
 from runnel.schedule.views import Ending, instant
 from schedule.by_hand import T0, ByHand, table
@@ -25,6 +27,13 @@ def test_a_failure_holds_up_the_consumers_and_nobody_else() -> None:
     assert lake.finish("c", T0 + 2) == []
     assert (lake.view("a").errors, lake.view("c").errors) == (1, 0)
     assert lake.view("b").state is TableState.UNINITIALIZED
+
+
+def test_tables_that_failed_together_are_not_tried_again_together() -> None:
+    pauses = [back_off(2, Random(seed)) for seed in range(20)]
+    assert len(set(pauses)) == len(pauses)
+    assert 7.5 <= min(pauses) < 9
+    assert 11 < max(pauses) <= 12.5
 
 
 def test_a_system_error_is_tried_again_after_a_growing_pause() -> None:

@@ -85,15 +85,15 @@ class KeptRows:
         known = {name.lower() for name in self.schema.names}
         return all(name.lower() in known for name in names)
 
-    def values(self, spark: SparkSession, names: Sequence[str]) -> Values | None:
-        """What they have in some columns."""
+    def values(self, spark: SparkSession, names: Sequence[str], most: int) -> Values | None:
+        """What they have in some columns; None when that is more than the driver is to hold."""
         types = {f.name.lower(): f.dataType.simpleString() for f in self.schema}
         columns = [Column(f"t{i}", types[name.lower()]) for i, name in enumerate(names)]
         if not can_be_fetched(columns):
             return None
         items = [f"{quote(name)} AS t{i}" for i, name in enumerate(names)]
-        rows = self.frame(spark).selectExpr(*items).distinct().toArrow()
-        return Values(rows, _schema(columns))
+        rows = self.frame(spark).selectExpr(*items).distinct().limit(most + 1).toArrow()
+        return Values(rows, _schema(columns)) if rows.num_rows <= most else None
 
 
 def keep_rows(frame: DataFrame, path: Path, few: int) -> KeptRows:

@@ -14,7 +14,6 @@ import uuid
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
@@ -29,6 +28,7 @@ from runnel.model.names import quote
 from runnel.refresh.bind import Binding, bind_near, pinned_table
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import RefreshPlan
+from runnel.refresh.scratch import new_scratch
 from runnel.refresh.sharing import Sharing, near_of_program, sharings, windows_of
 from runnel.refresh.windows import row_bytes, total_rows
 from runnel.refresh.workspace import Workspace
@@ -44,8 +44,6 @@ _MOST = 1 / 5
 _MOST_OF_A_TIE = 1 / 50
 # Values are held by the driver and sent to every task.
 _MOST_VALUES = 200_000
-# What a process left behind that was killed.
-_FORGOTTEN_SECONDS = 86_400.0
 
 _Equal = tuple[tuple[str, ...], tuple[str, ...]]
 """Columns, and the signs of their equality."""
@@ -66,7 +64,7 @@ class NearRows:
     _lock: RLock = field(default_factory=RLock)
 
     def __post_init__(self) -> None:
-        self._folder = self.workspace.path / "_runnel" / "scratch" / uuid.uuid4().hex
+        self._folder = new_scratch(self.workspace)
         # Also where nobody says that the pass has ended.
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
@@ -169,7 +167,7 @@ class _Group:
         sql = f"SELECT r.* FROM {rows} r WHERE {' OR '.join(conditions) or 'FALSE'}"
         self.built.append((source, level))
         most = few(row_bytes(self.workspace, window.source))
-        kept = keep_rows(bound.spark.sql(sql), _scratch(self.folder), most)
+        kept = keep_rows(bound.spark.sql(sql), self.folder / uuid.uuid4().hex, most)
         return kept if total <= _SMALL or kept.count <= total * _MOST else None
 
     def _followed(self, bound: Binding, source: str, level: int) -> dict[_Equal, list[Values]]:
@@ -195,7 +193,8 @@ class _Group:
             is_shared = self.sharing.is_shared(source, tie)
             below = self.sharing.below(tie, level)
             kept = self._node(bound, tie.other, below) if is_shared else None
-            parts.append(kept.values(bound.spark, tie.others) if kept is not None else None)
+            values = kept.values(bound.spark, tie.others, _MOST_VALUES) if kept else None
+            parts.append(values)
         known = [part for part in parts if part is not None]
         if not parts or len(known) < len(parts):
             return None
@@ -275,13 +274,3 @@ def _exists(values: str, columns: Sequence[str], signs: Sequence[str]) -> str:
     pairs = enumerate(zip(columns, signs, strict=True))
     equal = " AND ".join(f"r.{quote(column)} {sign} v.t{i}" for i, (column, sign) in pairs)
     return f"EXISTS (SELECT /*+ BROADCAST(v) */ 1 FROM {values} v WHERE {equal})"
-
-
-def _scratch(folder: Path) -> Path:
-    """A new place for files; what nobody has removed in a day goes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for other in folder.parent.iterdir():
-        with suppress(OSError):
-            if time.time() - other.stat().st_mtime > _FORGOTTEN_SECONDS:
-                shutil.rmtree(other, ignore_errors=True)
-    return folder / uuid.uuid4().hex

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from runnel.catalog import Lease, StreamTable
 from runnel.catalog.records import AttemptFields
 from runnel.errors import NotFound, SourceError
+from runnel.lake.frames import SparkSession
 from runnel.lake.trace import TraceCommit
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import RefreshAction
@@ -21,22 +23,32 @@ def current(workspace: Workspace, table_id: str) -> StreamTable:
     return table
 
 
-def recover(workspace: Workspace, table: StreamTable, lease: Lease | None) -> StreamTable:
+def recover(
+    workspace: Workspace,
+    table: StreamTable,
+    lease: Lease | None,
+    spark: Callable[[], SparkSession] | None = None,
+) -> StreamTable:
     """Bring catalog and trace in step; for who holds the table's lease (None: nobody else can).
 
     An epoch whose group did not become visible is taken back: with the lease in hand nobody is
     working on it any more, and the next refresh computes it again from the same sources or newer.
     """
-    trace = workspace.trace(table)
-    if _version(workspace, table) == table.trace_version:
-        return table
-    last = trace.last_commit()
-    if last is not None and trace.is_pending(last, table.epoch):
+    if (last := pending(workspace, table)) is not None:
         # Lost meanwhile, it is the epoch of whoever works on the table now.
         if lease is not None:
             lease.check()
-        trace.withdraw(lambda: workspace.nameless_spark, last)
+        workspace.trace(table).withdraw(spark or (lambda: workspace.nameless_spark), last)
     return catch_up(workspace, table)
+
+
+def pending(workspace: Workspace, table: StreamTable) -> TraceCommit | None:
+    """The last commit, when it waits for a group that did not become visible."""
+    if _version(workspace, table) == table.trace_version:
+        return None
+    trace = workspace.trace(table)
+    last = trace.last_commit()
+    return last if last is not None and trace.is_pending(last, table.epoch) else None
 
 
 def catch_up(workspace: Workspace, table: StreamTable) -> StreamTable:

@@ -12,6 +12,7 @@ from runnel.model.tabular import Record, Rows, cell
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
 from runnel.refresh.retention import retention_risks
+from runnel.refresh.scratch import forgotten, remove_forgotten
 from runnel.refresh.unfinished import remove_unfinished, unfinished_writes
 from runnel.refresh.workspace import Workspace
 from runnel.schedule import seeing
@@ -83,11 +84,11 @@ def retention(workspace: Workspace) -> Finding:
 
 
 def leftovers(workspace: Workspace) -> Finding:
-    """Folders that a killed create, alter or drop left behind."""
-    found = [str(workspace.traces_path / name) for name in orphans(workspace)]
+    """Folders that a killed create, alter, drop or pass left behind."""
+    found = [workspace.traces_path / name for name in orphans(workspace)] + forgotten(workspace)
     return _finding(
-        "leftovers", "warning", found, "no folder without a table", "without a table: {}",
-        "runnel doctor --fix",
+        "leftovers", "warning", [str(path) for path in found], "no folder that nobody owns",
+        "nobody owns: {}", "runnel doctor --fix",
     )  # fmt: skip
 
 
@@ -177,9 +178,9 @@ def repair(workspace: Workspace) -> list[Finding]:
     done: list[Finding] = []
     if copied := workspace.catalog.copy_missing():
         done.append(Finding("definitions", "fixed", f"copied those of {', '.join(copied)}"))
-    if removed := remove_orphans(workspace):
+    if removed := len(remove_orphans(workspace)) + len(remove_forgotten(workspace)):
         done.append(
-            Finding("leftovers", "fixed", f"removed {len(removed)} folders without a table")
+            Finding("leftovers", "fixed", f"folders that nobody owned were removed: {removed}")
         )
     if tidied := remove_unfinished(workspace):
         labels = ", ".join(table.label for table in tidied)

@@ -17,6 +17,7 @@ from runnel.model.results import RefreshResult
 from runnel.model.settings import Settings
 from runnel.model.tabular import Rows
 from runnel.refresh.lifecycle import remove_orphans
+from runnel.refresh.scratch import remove_forgotten
 from runnel.refresh.unfinished import remove_unfinished
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.alerting import note_caught_up
@@ -153,12 +154,12 @@ class _House:
         self.notice_names()
 
     def _remove_orphans(self) -> None:
-        """What was left of tables by processes that died while they made or dropped them."""
+        """What processes left that died while they made or dropped tables, or shared rows."""
         try:
-            for incarnation in remove_orphans(self.workspace):
-                _log.info("removed the storage %s, which no table owns", incarnation)
+            for found in [*remove_orphans(self.workspace), *remove_forgotten(self.workspace)]:
+                _log.info("removed the storage %s, which nobody owns", found)
         except (RunnelError, OSError) as error:
-            _log.warning("storage that no table owns could not be removed: %s", error)
+            _log.warning("storage that nobody owns could not be removed: %s", error)
 
     def _remove_unfinished(self) -> None:
         """What was left inside of tables by writes that were killed; busy tables are left alone."""
