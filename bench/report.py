@@ -26,7 +26,7 @@ def stamp(rows: int) -> dict[str, Any]:
 
 
 def table(report: dict[str, Any]) -> str:
-    titles = ["query", "changed", *WAYS, "AUTO ran", "jobs"]
+    titles = ["query", "changed", *WAYS, "AUTO ran", "jobs", "compaction"]
     titles += ["FULL / DIFF", "best by hand / DIFF", "verified"]
     rows = text_table(titles, [_row(r) for r in report["rounds"]])
     return f"{_head(report)}{rows}\n{judged(promises(report))}"
@@ -55,6 +55,7 @@ def _row(measured: dict[str, Any]) -> list[str]:
         *(f"{seconds[way]:.2f}" if way in seconds else "" for way in WAYS),
         measured.get("actions", {}).get("AUTO", ""),
         str(measured.get("jobs", {}).get("DIFFERENTIAL", "")),
+        f"{measured['tidying']['DIFFERENTIAL']:.2f}" if "tidying" in measured else "",
         _ratio(seconds.get("FULL"), seconds.get("DIFFERENTIAL")),
         _ratio(min(by_hand, default=None), seconds.get("DIFFERENTIAL")),
         "yes" if measured["verified"] else "NO",

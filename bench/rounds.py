@@ -10,7 +10,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from bench import by_hand, data
+from bench import by_hand, data, tidying
 from bench.memory import forget_peak, python_peak_mb
 from bench.queries import Case, cases, chain
 from runnel.api import Lake
@@ -31,6 +31,7 @@ class Rounds:
     ways: tuple[str, ...]
     warm_up: int = 4
     merged: dict[str, int] = field(default_factory=dict)
+    compacted: dict[str, float] = field(default_factory=dict)
 
     @property
     def cases(self) -> list[Case]:
@@ -55,6 +56,7 @@ class Rounds:
             if share != shares[0]:
                 # A larger change takes other forms, which start cold. MERGE has to follow.
                 self._warm_up(next(numbers), share, (*CHEAP, "MERGE"))
+            self.compacted = tidying.compact_all(self.lake, self._kept())
             rounds = [self._round(next(numbers), share, is_checked=True) for _ in range(repeats)]
             measured += [median_of_rounds(case) for case in zip(*rounds, strict=True)]
         return measured
@@ -99,6 +101,7 @@ class Rounds:
         data.touch(self.lake)
         for mode in self.modes:
             self._refresh(f"{mode}_{case.name}", mode, measured)
+        self._note_tidying(measured, [case.name])
         if "CTAS" in self.ways:
             measured["seconds"]["CTAS"] = timed(lambda: by_hand.replace(self.lake, case))
         if "MERGE" in self.ways:
@@ -131,6 +134,7 @@ class Rounds:
         for mode in self.modes:
             last = f"{mode}_{chain()[-1][0]}"
             seconds[mode] = timed(lambda last=last: self.lake.refresh(last))  # type: ignore[misc]
+        self._note_tidying(measured, [name for name, _ in chain()])
         if "CTAS" in self.ways:
             seconds["CTAS"] = timed(lambda: by_hand.replace_chain(self.lake, "ctas_"))
         if "MERGE" in self.ways:
@@ -138,6 +142,22 @@ class Rounds:
         if is_checked:
             measured["verified"] = all(self._is_right(name) for name, _ in chain())
         return _told(measured)
+
+    def _kept(self) -> list[str]:
+        """The tables that grow by differences."""
+        names = [case.name for case in self.cases]
+        names += [name for name, _ in chain()] if "chain" in self.names else []
+        return [f"{mode}_{name}" for mode in self.modes if mode in CHEAP for name in names]
+
+    def _note_tidying(self, measured: dict[str, Any], names: Sequence[str]) -> None:
+        """What compacting costs a round like this one, if there are many of them."""
+        measured["tidying"] = {
+            mode: sum(
+                tidying.a_round(self.lake, f"{mode}_{name}", self.compacted) for name in names
+            )
+            for mode in self.modes
+            if mode in CHEAP
+        }
 
     def _is_right(self, name: str) -> bool:
         """One way is verified, row by row, and the others are compared with it."""
@@ -168,8 +188,16 @@ def median_of_rounds(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
         **measured[-1],
         "seconds": {way: median(m["seconds"][way] for m in measured) for way in ways},
         "rounds": [m["seconds"] for m in measured],
+        **_median_tidying(measured),
         "verified": all(m["verified"] for m in measured),
     }
+
+
+def _median_tidying(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    found = [m["tidying"] for m in measured if "tidying" in m]
+    if not found:
+        return {}
+    return {"tidying": {mode: median(each[mode] for each in found) for mode in found[-1]}}
 
 
 def timed(work: Callable[[], Any]) -> float:

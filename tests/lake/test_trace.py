@@ -306,7 +306,8 @@ def test_an_append_that_overtakes_a_compaction(spark: SparkSession, trace: Trace
     trace.append(spark, weighted(spark, "(5, 'v', 1)"), 4, {"e": 4})
     task = compaction.Task(late.log, snapshot, files, 3, {})
     rows = late._netted(spark, snapshot, files, 3)
-    assert compaction.compact(task, late.layout, lambda: rows).is_done
+    netting = compaction.Netting(lambda: rows, lambda parts: late._sides(spark, task, parts))
+    assert compaction.compact(task, late.layout, netting).is_done
     last = trace.last_commit()
     assert last is not None
     assert (last.epoch, last.since, last.metadata) == (4, 3, {"e": 4})
@@ -461,6 +462,6 @@ def test_killed_between_two_steps(
 
 def test_net_of_nothing_negative_is_a_plain_scan(spark: SparkSession, trace: Trace) -> None:
     trace.append(spark, weighted(spark, "(1, 'x', 1)"), 1, {})
-    assert trace.negative_rows(1) == 0
+    assert trace.superseded_rows(1) == 0
     frame = trace.contents(spark, 1)
     assert net(frame, None, trace.layout.stored, 1, 0).columns == [KEY, "c0", "c1"]

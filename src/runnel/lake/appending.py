@@ -68,7 +68,10 @@ class NewEpoch:
         # Nothing is there before the first epoch, so nothing is there twice.
         is_unique = not self.overwrite and (last is None or last.is_unique)
         counts = (stats.rows_inserted, stats.rows_deleted, rows)
-        return TraceCommit(-1, self.number, since, dict(self.metadata), *counts, is_unique)
+        apart = stats.rows_inserted if self.overwrite else last.apart if last else 0
+        return TraceCommit(
+            -1, self.number, since, dict(self.metadata), *counts, is_unique, apart=apart
+        )
 
 
 def write_epoch(

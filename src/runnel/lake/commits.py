@@ -60,6 +60,8 @@ class TraceCommit:
     """Whether the rows up to `since` are known to be all different, by their `__key` alone."""
     used: int = 0
     """The newest epoch that was taken back: its number is not given again."""
+    apart: int = 0
+    """How many rows up to `since`, or a few more, are not where the order of `__key` wants them."""
 
     @property
     def group(self) -> str | None:
@@ -73,7 +75,8 @@ class TraceCommit:
 
     def to_json(self) -> str:
         counts = [self.rows_inserted, self.rows_deleted, self.rows, self.is_unique, self.used]
-        return json.dumps({_ENVELOPE: [self.epoch, self.since, *counts], "metadata": self.metadata})
+        envelope = [self.epoch, self.since, *counts, self.apart]
+        return json.dumps({_ENVELOPE: envelope, "metadata": self.metadata})
 
     @staticmethod
     def from_json(version: int, text: str | None) -> TraceCommit | None:
@@ -151,7 +154,7 @@ class Run:
 
     def adds(self, data_change: bool) -> list[AddAction]:
         """The entries of the files; a run without any row goes, since nothing will name it."""
-        found = [_add_action(path, data_change) for path in self._paths()]
+        found = [_add_action(path, data_change) for path in self.paths()]
         adds = [action for action in found if action is not None]
         if not adds:
             self.discard()
@@ -159,7 +162,7 @@ class Run:
 
     def has_unique_keys(self) -> bool:
         """Whether no two rows have the same `__key`; the files must be sorted by it, in ranges."""
-        for path in self._paths():
+        for path in self.paths():
             before = None
             for batch in pq.ParquetFile(path).iter_batches(columns=[KEY]):
                 keys = batch.column(0).to_numpy()
@@ -171,7 +174,10 @@ class Run:
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _paths(self) -> list[str]:
+    def paths(self) -> list[str]:
+        """The files, by name; none when the run was discarded."""
+        if not os.path.isdir(self.folder):
+            return []
         names = sorted(os.listdir(self.folder))
         return [os.path.join(self.folder, name) for name in names if name.endswith(".parquet")]
 

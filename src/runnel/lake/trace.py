@@ -16,6 +16,7 @@ from runnel.lake import compaction, merging, readout, weights, withdrawing
 from runnel.lake.appending import AppendStats, NewEpoch, write_epoch
 from runnel.lake.commits import TraceCommit, newest_state, state_at, state_before, state_of_epoch
 from runnel.lake.compaction import CompactStats
+from runnel.lake.in_order import Parts
 from runnel.lake.log import DataFile, DeltaLog, HistoryLost, Snapshot
 from runnel.lake.reading import has_plain_paths, scan_files
 from runnel.lake.vacuum import vacuum
@@ -128,9 +129,17 @@ class Trace:
         """How many files a read up to an epoch opens."""
         return len(self._files(None, epoch)[1])
 
-    def negative_rows(self, epoch: int) -> int:
-        """An upper bound of the rows with a negative weight: 0 means reads need no summing."""
-        return _rows(_negative(self._files(None, epoch)[1]))
+    def superseded_rows(self, epoch: int) -> int:
+        """How many of the stored rows up to an epoch only cancel others.
+
+        Where rows were not counted it is an upper bound, from statistics.
+        """
+        files = self._files(None, epoch)[1]
+        last = self._last()
+        state = last if last.epoch == epoch else self.commit_of(epoch)
+        if state is None or state.rows is None:
+            return min(_rows(files), 2 * _rows(_negative(files)))
+        return max(0, _rows(files) - state.rows)
 
     def readout(self, spark: SparkSession, epoch: int | None = None) -> DataFrame:
         """What the user sees at an epoch (None: the newest)."""
@@ -200,7 +209,25 @@ class Trace:
         since = _aligned(files, since)
         files = [file for file in files if _overlaps(file, None, since)]
         task = compaction.Task(self.log, snapshot, files, since, metadata or {})
-        return compaction.compact(task, self.layout, lambda: self._to_compact(spark, task))
+        netting = compaction.Netting(
+            lambda: self._to_compact(spark, task), lambda parts: self._sides(spark, task, parts)
+        )
+        return compaction.compact(task, self.layout, netting)
+
+    def _sides(
+        self, spark: SparkSession, task: compaction.Task, parts: Parts
+    ) -> tuple[DataFrame, DataFrame]:
+        """What is left of the rows up to the last compaction, and what came since."""
+        sides = (parts.base, parts.later)
+        base, later = (self._within(spark, task.snapshot, s, None, task.since) for s in sides)
+        gone = _rows(parts.later) // 2
+        if not self.layout.is_state:
+            return weights.overlaid(base, later, self.layout.stored, gone)
+        kept, added = (
+            weights.newest(side, later, self.layout.stored, self.layout.key, gone)
+            for side in (base, later)
+        )
+        return kept, added
 
     def _to_compact(self, spark: SparkSession, task: compaction.Task) -> DataFrame:
         if not task.is_small:

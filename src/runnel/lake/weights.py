@@ -73,13 +73,21 @@ def overlay(base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: i
     The base is read once, and all its rows have different `__key`s: a row that is taken away must
     be there, so the key alone finds it. `rows` estimates how many are taken away.
     """
+    kept, added = overlaid(base, later, stored, rows)
+    return kept.union(added)
+
+
+def overlaid(
+    base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: int
+) -> tuple[DataFrame, DataFrame]:
+    """The two parts of an overlay: what is left of the base, and what is added to it."""
     names = [KEY, *(column.name for column in stored)]
     # The join asks for this on one side only, and the two uses of the sums would not be one.
     later = later.where(sf.col(KEY).isNotNull())
     change = later.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
     gone = change.where(sf.col(WEIGHT) < 0).selectExpr(f"{KEY} AS __gone")
     kept = base.select(names).join(*_looked_up(gone, rows), "left_anti")
-    return kept.union(_copied(change.where(sf.col(WEIGHT) > 0), names))
+    return kept, _copied(change.where(sf.col(WEIGHT) > 0), names)
 
 
 def newest(

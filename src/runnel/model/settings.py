@@ -36,7 +36,7 @@ class Settings:
         metadata={"doc": "a trace is compacted when this many epochs have piled up"},
     )
     compact_share: float = field(
-        default=0.05,
+        default=0.025,
         metadata={"doc": "... or when superseded rows exceed this share of the trace"},
     )
     inner_trace_rows: int = field(

@@ -124,7 +124,7 @@ def is_due(workspace: Workspace, table: StreamTable) -> bool:
     if upto - table.since >= settings.compact_after_epochs:
         return True
     trace = workspace.trace(table)
-    superseded = 2 * trace.negative_rows(upto)
+    superseded = trace.superseded_rows(upto)
     return upto > table.since and is_much(settings, superseded, trace.row_estimate(upto))
 
 

@@ -17,7 +17,12 @@ _SHARE_DELETED = 0.5
 
 def is_much(settings: Settings, superseded: int, rows: int) -> bool:
     """Whether so many of the rows only cancel others that rewriting all of them pays."""
-    return superseded > _SMALL and superseded > settings.compact_share * rows
+    return superseded > most_superseded(settings, rows)
+
+
+def most_superseded(settings: Settings, rows: int) -> int:
+    """How many rows of a trace may only cancel others before it is compacted."""
+    return max(_SMALL, int(settings.compact_share * rows))
 
 
 def rows_to_tidy(
@@ -29,7 +34,7 @@ def rows_to_tidy(
     trace = workspace.trace(table)
     rows = trace.row_estimate(table.epoch)
     deleted = int(change_rows * _share_deleted(history))
-    superseded = 2 * (trace.negative_rows(table.epoch) + deleted)
+    superseded = trace.superseded_rows(table.epoch) + 2 * deleted
     return rows if is_much(workspace.settings, superseded, rows) else 0
 
 
