@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.names import forget_names
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -72,12 +74,7 @@ def _session(folder: Path, master: str) -> Iterator[SparkSession]:
 def clean_names(spark: SparkSession) -> Iterator[None]:
     """Whatever a test creates in Spark's catalog is dropped again."""
     yield
-    for row in spark.sql("SHOW VIEWS IN default").collect():
-        if not row["isTemporary"]:
-            spark.sql(f"DROP VIEW IF EXISTS default.`{row['viewName']}`")
-    for row in spark.sql("SHOW TABLES IN default").collect():
-        if not row["isTemporary"]:
-            spark.sql(f"DROP TABLE IF EXISTS default.`{row['tableName']}`")
+    forget_names(spark)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from kit.names import forget_names
 from runnel.catalog import Owner, Source, StreamTable, Writer, open_catalog
 from runnel.cli.main import app
 from runnel.model.columns import Column, Layout
@@ -120,7 +121,4 @@ def spark_lake(
     real = api.connect
     monkeypatch.setattr(api, "connect", connect)
     yield folder
-    for kind, column in (("VIEW", "viewName"), ("TABLE", "tableName")):
-        for row in spark.sql(f"SHOW {kind}S IN default").collect():
-            if not row["isTemporary"]:
-                spark.sql(f"DROP {kind} IF EXISTS default.`{row[column]}`")
+    forget_names(spark)

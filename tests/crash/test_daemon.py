@@ -25,7 +25,7 @@ _ENDLESS = "SELECT COUNT(*) AS n FROM {0} a, {0} b WHERE sqrt(a.id + b.id) > 3"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     with ConnectServer(tmp_path_factory.mktemp("connect")) as started:
         yield started
 
@@ -34,11 +34,11 @@ def test_two_daemons_share_the_work_and_one_takes_over(
     server: ConnectServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "lake"
-    path = base(folder)
+    path = base(folder, name="bills")
     names = [f"t{i}" for i in range(4)]
     with server.lake(folder) as lake:
         for i, name in enumerate(names):
-            query = f"SELECT cust, SUM(amount) AS total FROM orders WHERE id >= {i} GROUP BY cust"
+            query = f"SELECT cust, SUM(amount) AS total FROM bills WHERE id >= {i} GROUP BY cust"
             lake.create_stream_table(name, query, schedule="2s", refresh_mode="DIFFERENTIAL")
         daemons = [daemon(server, folder) for _ in range(2)]
         number = until_all_worked(lake, path, names, {d.process.pid for d in daemons})
@@ -60,10 +60,10 @@ def test_two_daemons_share_the_work_and_one_takes_over(
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments(server: ConnectServer, tmp_path: Path) -> None:
+def test_killed_at_random_moments(own_server: ConnectServer, tmp_path: Path) -> None:
     plan = Plan(
         seconds=40, kill_every=6, kills=3, write_every=0.3, read_every=0.3,
-        seed=int(os.environ.get("RUNNEL_SOAK_SEED", "7")), master=server.url,
+        seed=int(os.environ.get("RUNNEL_SOAK_SEED", "7")), master=own_server.url,
     )  # fmt: skip
     report = soak(tmp_path / "lake", plan)
     assert report.is_right, "\n".join(report.lines())
@@ -94,19 +94,19 @@ def test_with_nothing_to_do_no_spark_is_started(tmp_path: Path) -> None:
     assert not (folder / "_runnel" / "spark.log").exists()
 
 
-# Last in the file: a cancelled task looks up only now and then, and keeps its core until then.
+# Last on its server: a cancelled task looks up only now and then, and keeps its core until then.
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_end_in_the_middle_of_a_refresh(
-    number: signal.Signals, server: ConnectServer, tmp_path: Path
+    number: signal.Signals, own_server: ConnectServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "lake"
     base(folder, 200_000, f"many_{number}")
     query = _ENDLESS.format(f"many_{number}")
-    with server.lake(folder) as lake:
+    with own_server.lake(folder) as lake:
         lake.create_stream_table("endless", query, schedule="1s", initialize=False)
         table = lake._find("endless")
-        running = daemon(server, folder)
+        running = daemon(own_server, folder)
         wait_until(lambda: _runs(lake, "endless"), (folder.parent / "daemon.log").read_text())
         asked = monotonic()
         running.process.send_signal(number)

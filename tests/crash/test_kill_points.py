@@ -6,12 +6,9 @@ was committed is taken over, and what was not is done again, differentially.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from crash.victim import MEANS, OTHER, PARTED, QUERY, RING
+from crash.victims import Victims
 from kit.connect_server import ConnectServer
 from kit.lake_backend import arrow_rows
 from runnel.api import Lake
@@ -29,7 +27,6 @@ from runnel.schedule.health import repair
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-_VICTIM = Path(__file__).parent / "victim.py"
 _SOURCE = Path(__file__).parent.parent.parent / "src" / "runnel"
 _GROUP = {
     "sums": "SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust",
@@ -109,14 +106,17 @@ def test_every_point_in_the_code_is_tried() -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    with ConnectServer(tmp_path_factory.mktemp("connect")) as running:
-        yield running
+def victims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victims]:
+    with Victims(tmp_path_factory.mktemp("victims") / "victim.log") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with a change that is not refreshed yet, and beside it a copy to start each case from."""
+    """A lake with a change that is not refreshed yet; beside it copies to start each case from.
+
+    `all` has all tables, `one` that which most cases are about: whoever opens it names them all.
+    """
     folder = tmp_path_factory.mktemp("kill") / "lake"
     with server.lake(folder, inner_trace_rows=0) as lake:
         _make_orders(folder)
@@ -130,7 +130,11 @@ def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) ->
         _append(folder, [(4, 2, "1.00")])
         lake.refresh()
         _append(folder, [(5, 1, "2.50"), (6, 3, "4.00")])
-    shutil.copytree(folder, folder.with_name("pristine"))
+    shutil.copytree(folder, folder.with_name("all"))
+    with server.lake(folder) as lake:
+        for name in (*reversed(_GROUP), "parted", "doomed_full"):
+            lake.drop_stream_table(name)
+    shutil.copytree(folder, folder.with_name("one"))
     return folder
 
 
@@ -138,28 +142,30 @@ def template(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) ->
     ("operation", "point"),
     [pytest.param(*c, marks=[pytest.mark.slow] if c in _SLOW else []) for c in _CASES],
 )
-def test_killed(operation: str, point: str, server: ConnectServer, template: Path) -> None:
+def test_killed(
+    operation: str, point: str, server: ConnectServer, template: Path, victims: Victims
+) -> None:
     folder = template
+    has_others = operation in ("full", "parts", "group", "group_given_up")
     shutil.rmtree(folder)
-    shutil.copytree(folder.with_name("pristine"), folder)
+    shutil.copytree(folder.with_name("all" if has_others else "one"), folder)
     if operation == "compact":
         with server.lake(folder) as lake:
             lake.refresh("doomed")
         _append(folder, [(7, 1, "3.00")])
     if operation == "reinitialize":
         _make_orders(folder, without="id")
-    _kill(server, folder, operation, point)
+    _kill(server, victims, folder, operation, point)
     with server.lake(folder) as lake:
         _check(lake, folder, operation, point)
 
 
-def _kill(server: ConnectServer, folder: Path, operation: str, point: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, str(_VICTIM), str(folder), operation],
-        env={**os.environ, "RUNNEL_FAILPOINT": point, "RUNNEL_MASTER": server.url},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert ended.returncode == -signal.SIGKILL, f"it did not die at {point}: {ended.stderr[-2000:]}"
+def _kill(
+    server: ConnectServer, victims: Victims, folder: Path, operation: str, point: str
+) -> None:
+    environment = {"RUNNEL_FAILPOINT": point, "RUNNEL_MASTER": server.url}
+    code, told = victims.run(environment, folder, operation)
+    assert code == -signal.SIGKILL, f"it did not die at {point}: {told[-2000:]}"
 
 
 @pytest.fixture(scope="module")
@@ -186,12 +192,12 @@ def ring(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> Pat
     ],
 )
 def test_killed_between_the_rows_of_a_cycle_and_what_its_tables_show(
-    point: str, server: ConnectServer, ring: Path
+    point: str, server: ConnectServer, ring: Path, victims: Victims
 ) -> None:
     """The table behind the cycle has its new rows; the members are still seen as they were."""
     shutil.rmtree(ring)
     shutil.copytree(ring.with_name("pristine"), ring)
-    _kill(server, ring, "cycle", point)
+    _kill(server, victims, ring, "cycle", point)
     with server.lake(ring, allow_circular=True) as lake:
         before = _seen_in_ring(lake)
         assert {row[0] for row in before} == {1, 2, 3, 4}
@@ -216,11 +222,11 @@ def retyped(server: ConnectServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.mark.parametrize("point", _STARTING_OVER)
 def test_killed_while_a_table_starts_over_in_other_storage(
-    point: str, server: ConnectServer, retyped: Path
+    point: str, server: ConnectServer, retyped: Path, victims: Victims
 ) -> None:
     shutil.rmtree(retyped)
     shutil.copytree(retyped.with_name("pristine"), retyped)
-    _kill(server, retyped, "start_over", point)
+    _kill(server, victims, retyped, "start_over", point)
     is_done = point == "start_over.after_catalog"
     with server.lake(retyped) as lake:
         seen = {tuple(row) for row in lake.table("means").collect()}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kit.connect_server import own_spark_environment
+from kit.uncompiled import uncompiled
 from runnel.model.closing import Closing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -21,8 +22,7 @@ import json, sys
 import runnel
 from runnel.errors import RunnelError
 
-conf = {"spark.master": "local[1]", "spark.driver.memory": "1g"}
-with runnel.connect(sys.argv[1], spark_conf=conf) as lake:
+with runnel.connect(sys.argv[1], spark_conf=json.loads(sys.argv[2])) as lake:
     for line in sys.stdin:
         try:
             answer = lake.sql(json.loads(line))
@@ -32,6 +32,9 @@ with runnel.connect(sys.argv[1], spark_conf=conf) as lake:
             told = str(error)
         print("answer", json.dumps(told), flush=True)
 """
+_CONF = {"spark.master": "local[1]", "spark.driver.memory": "1g", **uncompiled()}
+# As for a server: it is gone before what Java's second compiler makes would pay.
+_JAVA = "-XX:TieredStopAtLevel=1"
 
 
 class _Neighbour(Closing):
@@ -39,7 +42,8 @@ class _Neighbour(Closing):
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _NEIGHBOUR, str(folder)], env=own_spark_environment(),
+            [sys.executable, "-c", _NEIGHBOUR, str(folder), json.dumps(_CONF)],
+            env=own_spark_environment(JDK_JAVA_OPTIONS=_JAVA),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

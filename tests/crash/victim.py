@@ -1,9 +1,13 @@
-"""A process that is made to die: `victim.py LAKE OPERATION`, with RUNNEL_FAILPOINT naming the place."""
+"""Processes that are made to die: `victim.py LOG` reads what each is to do, RUNNEL_FAILPOINT says where."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from typing import Any
+from importlib import import_module
+from traceback import print_exc
+from typing import Any, NoReturn
 
 import runnel
 from runnel.errors import QueryFailed
@@ -27,8 +31,10 @@ RING = {
 MEANS = "SELECT cust, AVG(id) AS mean FROM marks GROUP BY cust"
 OTHER = "SELECT cust, MAX(amount) AS total FROM orders GROUP BY cust"
 
+_SLOW_TO_IMPORT = ("runnel.api", "pyspark.sql.connect.session", "deltalake", "pandas")
 
-def main(path: str, operation: str) -> None:
+
+def attempt(path: str, operation: str) -> None:
     often = {"compact_after_epochs": 2} if operation == "tidy" else {}
     with runnel.connect(path, allow_circular=True, **often) as lake:
         match operation:
@@ -75,6 +81,32 @@ def fail_for(name: str) -> None:
         return carry_out(workspace, table, *rest)
 
     group.carry_out = failing  # type: ignore[assignment]
+
+
+def main(log: str) -> None:
+    """A child for each line; it finds imported what takes long, and nothing begun."""
+    for name in _SLOW_TO_IMPORT:
+        import_module(name)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _live(log, **asked)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _live(log: str, environment: dict[str, str], arguments: list[str]) -> NoReturn:
+    os.environ |= environment
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for stream in (1, 2):
+        os.dup2(target, stream)
+    try:
+        attempt(*arguments)
+    except BaseException:
+        print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(1)
 
 
 if __name__ == "__main__":

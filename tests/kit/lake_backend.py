@@ -17,11 +17,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from kit.bags import Bag, Row, bag, remove_one
 from kit.duck import DuckSources, Moment, Table, connection, oracle, oracle_text
+from kit.names import forget_names
 from kit.step import Change, TableSpec
 from runnel.api import Lake
 from runnel.compile.parse import parse
 from runnel.compile.recursion import recursive_union
 from runnel.compile.rewrites.determinism import deterministic_text
+from runnel.model.names import TableName
 
 _PLAIN = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
@@ -111,7 +113,11 @@ class LakeBackend:
     def close(self) -> None:
         self.lake.drop_stream_table(self.name, if_exists=True)
         for name in self.specs:
-            self.lake.sql(f"DROP TABLE IF EXISTS {name}")
+            if "." in name:
+                self.lake.sql(f"DROP TABLE IF EXISTS {name}")
+            else:
+                self.lake._workspace.catalog.forget_base_table(TableName.parse(name))
+        forget_names(self.lake.spark)
 
     def _append(self, table: TableSpec, rows: Sequence[Row]) -> None:
         self._write(table, rows, "append")

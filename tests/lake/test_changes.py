@@ -233,7 +233,9 @@ def test_vacuum_of_change_files_is_noticed(spark: SparkSession, table: Table) ->
     assert look(log, 1).kind is ChangeKind.LOST
 
 
-@pytest.mark.parametrize("feed", [FEED, NO_FEED], ids=["feed", "no-feed"])
+@pytest.mark.parametrize(
+    "feed", [pytest.param(FEED, marks=pytest.mark.slow), NO_FEED], ids=["feed", "no-feed"]
+)
 def test_vacuum_of_a_needed_deletion_vector_is_noticed(
     spark: SparkSession, table: Table, feed: str
 ) -> None:

@@ -252,8 +252,16 @@ def test_verify_finds_a_part_that_is_wrong(
     assert (verified.ok, verified.missing, verified.unexpected) == (False, 1, 1)
 
 
-@pytest.mark.parametrize("point", ["refresh.before_plan", "refresh.before_record"])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    ("point", "times"),
+    [
+        # The slow ones are as for a table without parts.
+        pytest.param("refresh.before_plan", 1, marks=pytest.mark.slow),
+        ("refresh.before_plan", 2),
+        ("refresh.before_record", 1),
+        pytest.param("refresh.before_record", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_ended_between_the_part_and_the_table(
     point: str, times: int, lake: Lake, lines: Source, totals: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,10 @@ def test_levels_of_the_text(lake: Lake, tmp_path: Path) -> None:
     assert lake.verify("enough").ok
 
 
-@pytest.mark.parametrize("query", [_WALK.replace("LEVEL 8", "LEVEL 50"), _REACH])
+@pytest.mark.parametrize(
+    "query",
+    [_WALK.replace("LEVEL 8", "LEVEL 50"), pytest.param(_REACH, marks=pytest.mark.slow)],
+)
 def test_a_bound_of_rows(lake: Lake, tmp_path: Path, query: str) -> None:
     edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 4)])
     lake.spark.conf.set(_ROWS, "5")
@@ -101,7 +104,7 @@ def test_levels_below_another_operator_are_counted_from_the_anchor_on(
     assert _rows(lake, "walk") == [(8,)]
 
 
-@pytest.mark.parametrize("query", [_WALK, _REACH])
+@pytest.mark.parametrize("query", [pytest.param(_WALK, marks=pytest.mark.slow), _REACH])
 def test_stored_rows_count_for_a_bound_of_rows(lake: Lake, tmp_path: Path, query: str) -> None:
     edge = Source(lake, tmp_path, "edge", _EDGE, [(i, i + 1) for i in range(1, 4)])
     lake.spark.conf.set(_ROWS, "6")

@@ -33,7 +33,7 @@ def reopened(lake: Lake, **settings: Any) -> Lake:
     return runnel.connect(lake._workspace.path, spark=lake.spark, **settings)
 
 
-@pytest.mark.parametrize("mode", ["DIFFERENTIAL", "FULL"])
+@pytest.mark.parametrize("mode", ["DIFFERENTIAL", pytest.param("FULL", marks=pytest.mark.slow)])
 def test_a_star_does_not_show_a_column_that_is_added(lake: Lake, tmp_path: Path, mode: str) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("copy", "SELECT * FROM orders", refresh_mode=mode)
