@@ -425,3 +425,25 @@ def test_a_cycle_through_a_view_that_cannot_be_made_is_refused(
             strict.alter_stream_table("path", query=query)
         assert caught.value.detail == "path -> below -> path"
         assert "allow_circular=True" in (caught.value.hint or "")
+
+
+def test_a_view_that_makes_another_recursion_of_a_cycle_says_how_to_go_on(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """A member that was a set, and is none any more."""
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 3)])
+    lake.create_stream_table("reach_b", "SELECT DISTINCT a, b FROM edge")
+    joined = "e.a, rb.b FROM edge e JOIN reach_b rb ON e.b = rb.a"
+    lake.sql(f"CREATE VIEW ways AS SELECT DISTINCT {joined}")
+    lake.create_stream_table("reach_a", "SELECT a, b FROM ways")
+    lake.alter_stream_table("reach_b", query=_REACH["reach_b"])
+    lake.sql(f"CREATE OR REPLACE VIEW ways AS SELECT {joined}")
+    with pytest.raises(RunnelError, match="no longer gives the stored columns") as found:
+        lake.refresh()
+    assert "ALTER STREAM TABLE reach_" in (found.value.hint or "")
+    assert _rows(lake, "reach_a") == [(1, 3)], "it keeps what it holds"
+    lake.sql("ALTER STREAM TABLE reach_a AS SELECT a, b FROM ways")
+    edge.append((3, 4))
+    lake.refresh()
+    for name in _REACH:
+        assert lake.verify(name).ok
