@@ -14,8 +14,11 @@ import pytest
 
 from runnel.errors import SystemFault
 from runnel.model.frontier import Pin
+from runnel.model.names import TableName
 from runnel.model.refresh import RefreshMode
+from runnel.refresh import keeper
 from runnel.refresh.answers import Answers, Question
+from runnel.refresh.keeper import SessionKeeper
 from runnel.refresh.looking import pin_source, pin_sources
 from runnel.refresh.retention import Lost, retention_risks
 from runnel.schedule import loop, run
@@ -179,3 +182,30 @@ def test_a_write_does_not_hang_because_of_a_source_that_others_read(lake: FakeLa
     lake.add("a", "1m", "x1", at=T0, mode=RefreshMode.IMMEDIATE)
     with hanging(lake, "x1"), following_writes(lake.workspace):
         pass
+
+
+def test_names_are_given_although_a_place_hangs(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table outside of the lake on a mount that is gone; it gets its name when that is back."""
+    catalog, gate, named = lake.workspace.catalog, threading.Event(), list[str]()
+    for name in ("near", "far"):
+        catalog.register_base_table(TableName.parse(name), f"/mnt/{name}")
+
+    def is_gone(location: str) -> bool:
+        if location == "/mnt/far":
+            gate.wait(60)
+        return False
+
+    monkeypatch.setattr(keeper, "is_gone", is_gone)
+    monkeypatch.setattr(keeper, "register_location", lambda _, name, __: named.append(str(name)))
+    monkeypatch.setattr(keeper, "sync_tables", lambda *_, **__: None)
+    made = SessionKeeper(lake.workspace.path, catalog, None, None, {}, PATIENCE)
+    monkeypatch.setattr(made, "begin", lambda: None)
+    made.sync()
+    made.sync()
+    assert named == ["near"]
+    gate.set()
+    assert looking(20) == []
+    made.sync()
+    assert named == ["near", "far"]
