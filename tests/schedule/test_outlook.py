@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from runnel.model.alerts import AlertKind
 from runnel.model.refresh import Outcome, TableState
 from runnel.model.results import TableStatus
 from runnel.schedule import seeing
+from runnel.schedule.health import staleness
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.machine import Machine
 from runnel.schedule.outlook import Outlook
@@ -78,6 +80,12 @@ def test_a_timestamp_in_the_future_does_not_hide_that_a_table_is_stale(lake: Fak
     assert {name: row.lag_seconds for name, row in rows.items()} == {"a": 30, "b": 90, "c": None}
     assert "its lag is counted from its last refresh" in (rows["b"].lag_note or "")
     assert "how old its contents are is not known" in (rows["c"].lag_note or "")
+
+
+def test_the_doctor_tells_of_who_is_late_by_nobody_knows_how_much(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=time() + 7200)
+    lake.add("b", "1m", "x1", at=time())
+    assert staleness(lake.workspace).said == "behind: a by an unknown time"
 
 
 def test_who_waits_for_a_retry_that_a_wrong_clock_wrote_is_due_sooner(lake: FakeLake) -> None:

@@ -154,7 +154,7 @@ def verification(workspace: Workspace) -> Finding:
 def staleness(workspace: Workspace) -> Finding:
     """Tables further behind than their schedule allows."""
     rows = seeing.status(workspace.catalog, workspace.settings)
-    found = [f"{s.name} by {s.lag}" for s in rows if s.stale]
+    found = [f"{s.name} by {s.lag or 'an unknown time'}" for s in rows if s.stale]
     return _finding(
         "staleness", "warning", found, "no table is later than its schedule", "behind: {}",
         "runnel refresh",
