@@ -53,6 +53,14 @@ def test_a_window_begins_with_the_first_commit():
     assert (lag.attainment, lag.seconds, lag.greatest) == (0.5, 4, 4)
 
 
+def test_a_data_timestamp_ahead_of_its_commit_makes_no_lag_below_zero():
+    """A clock ran ahead; by the right one the table was refreshed twice, and then no more."""
+    history = [entry(0, 7200), entry(10, 7200), entry(30, 7200)]
+    lag = lag_over(history, at(0), at(130), 20)
+    assert (lag.attainment, lag.greatest) == ((10 + 20 + 20) / 130, 100)
+    assert (lag.average or 0) > 0
+
+
 def test_what_was_never_filled_was_never_within_its_target():
     assert lag_over([], at(0), at(10), 5).attainment == 0.0
     assert lag_over([], at(0), at(10), None).attainment is None

@@ -358,3 +358,92 @@ def test_created_without_contents_and_filled_later(lake: Lake, tmp_path: Path) -
     assert _rows(lake, "reach_a") == [(1, 3)]
     assert lake.status("reach_a").state == "ACTIVE"
     assert lake.verify("reach_b").ok
+
+
+def test_a_cycle_through_a_view(lake: Lake, tmp_path: Path) -> None:
+    """A table reads itself through a view; then the view, and so the recursion, becomes another."""
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 3)])
+    lake.create_stream_table("path", "SELECT DISTINCT a, b FROM edge")
+    lake.sql("CREATE VIEW steps AS SELECT * FROM path WHERE a < 9")
+    query = "SELECT a, b FROM edge UNION SELECT s.a, e.b FROM steps s JOIN edge e ON s.b = e.a"
+    lake.alter_stream_table("path", query=query, refresh_mode="DIFFERENTIAL")
+    assert [s.members for s in lake.scc_status()] == [("path",)]
+    edge.append((3, 4))
+    _check_all(lake, "DIFFERENTIAL", "path")
+    assert (1, 4) in _rows(lake, "path")
+    edge.delete("a = 2")
+    _check_all(lake, "DIFFERENTIAL", "path")
+    assert _rows(lake, "path") == [(1, 2), (3, 4)]
+    edge.append((2, 3))
+    lake.sql("CREATE OR REPLACE VIEW steps AS SELECT * FROM path WHERE a < 2")
+    lake.refresh()
+    assert lake.verify("path").ok
+    assert _rows(lake, "path") == [(1, 2), (1, 3), (1, 4), (2, 3), (3, 4)]
+
+
+def test_two_tables_that_read_each_other_through_views(lake: Lake, tmp_path: Path) -> None:
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 3)])
+    lake.create_stream_table("reach_b", "SELECT DISTINCT a, b FROM edge")
+    lake.sql("CREATE VIEW seen_b AS SELECT b AS b, a AS a FROM reach_b")
+    lake.create_stream_table("reach_a", _REACH["reach_a"].replace("reach_b", "seen_b"))
+    lake.sql("CREATE VIEW seen_a AS SELECT * FROM reach_a")
+    query = _REACH["reach_b"].replace("reach_a", "seen_a")
+    lake.create_stream_table("reach_b", query, or_replace=True)
+    assert [s.members for s in lake.scc_status()] == [("reach_a", "reach_b")]
+    edge.append((3, 4), (4, 1))
+    lake.refresh()
+    assert lake.verify("reach_a").ok
+    assert lake.verify("reach_b").ok
+    assert (1, 4) in _rows(lake, "reach_b")
+
+
+def test_a_cycle_through_a_view_that_cannot_be_made_is_refused(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Without the setting; by redefining a view; over a view of a table that is not there."""
+    Source(lake, tmp_path, "edge", _EDGE, [(1, 2)])
+    lake.create_stream_table("path", "SELECT DISTINCT a, b FROM edge")
+    lake.create_stream_table("below", "SELECT a, b FROM path")
+    lake.sql("CREATE VIEW steps AS SELECT a, b FROM below")
+    query = "SELECT a, b FROM edge UNION SELECT a, b FROM steps"
+    lake.sql("CREATE VIEW ends AS SELECT a, b FROM edge")
+    lake.create_stream_table("first", "SELECT a, b FROM ends")
+    lake.create_stream_table("second", "SELECT a, b FROM first")
+    lake.sql("CREATE OR REPLACE VIEW ends AS SELECT a, b FROM second")
+    with pytest.raises(RunnelError, match="first would depend on itself") as found:
+        lake.refresh("first")
+    assert "ALTER STREAM TABLE first AS SELECT a, b FROM ends" in (found.value.hint or "")
+    lake.sql("CREATE OR REPLACE VIEW ends AS SELECT a, b FROM edge")
+    lake.create_stream_table("other", "SELECT a, b FROM edge")
+    lake.sql("CREATE VIEW others AS SELECT a, b FROM other")
+    lake.drop_stream_table("other")
+    with pytest.raises(RunnelError, match="other"):
+        lake.create_stream_table("other", "SELECT a, b FROM edge UNION SELECT a, b FROM others")
+    lake.close()
+    with runnel.connect(tmp_path / "lake", spark=spark) as strict:
+        with pytest.raises(UserError, match="path would depend on itself") as caught:
+            strict.alter_stream_table("path", query=query)
+        assert caught.value.detail == "path -> below -> path"
+        assert "allow_circular=True" in (caught.value.hint or "")
+
+
+def test_a_view_that_makes_another_recursion_of_a_cycle_says_how_to_go_on(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """A member that was a set, and is none any more."""
+    edge = Source(lake, tmp_path, "edge", _EDGE, [(1, 2), (2, 3)])
+    lake.create_stream_table("reach_b", "SELECT DISTINCT a, b FROM edge")
+    joined = "e.a, rb.b FROM edge e JOIN reach_b rb ON e.b = rb.a"
+    lake.sql(f"CREATE VIEW ways AS SELECT DISTINCT {joined}")
+    lake.create_stream_table("reach_a", "SELECT a, b FROM ways")
+    lake.alter_stream_table("reach_b", query=_REACH["reach_b"])
+    lake.sql(f"CREATE OR REPLACE VIEW ways AS SELECT {joined}")
+    with pytest.raises(RunnelError, match="no longer gives the stored columns") as found:
+        lake.refresh()
+    assert "ALTER STREAM TABLE reach_" in (found.value.hint or "")
+    assert _rows(lake, "reach_a") == [(1, 3)], "it keeps what it holds"
+    lake.sql("ALTER STREAM TABLE reach_a AS SELECT a, b FROM ways")
+    edge.append((3, 4))
+    lake.refresh()
+    for name in _REACH:
+        assert lake.verify(name).ok

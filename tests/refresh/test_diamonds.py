@@ -275,3 +275,34 @@ def test_members_that_were_never_filled_are_filled_together(lake: Lake, tmp_path
 def test_an_option_that_is_none_of_them_is_refused(lake: Lake) -> None:
     with pytest.raises(Exception, match="'always' is not a diamond consistency"):
         lake.sql("CREATE STREAM TABLE x WITH (diamond_consistency = always) AS SELECT 1 AS n")
+
+
+WIDENING = "ALTER TABLE orders SET TBLPROPERTIES (delta.enableTypeWidening = true)"
+
+
+def test_a_member_that_keeps_something_else_starts_over_with_the_others(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """Groups are stored under their key: the columns are the same, what is kept for them is not."""
+    orders(lake, tmp_path)
+    lake.sql(WIDENING)
+    query = "SELECT COUNT(*) AS n FROM orders GROUP BY cust"
+    lake.create_stream_table("sizes", query, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("ids", "SELECT id AS n FROM orders", refresh_mode="DIFFERENTIAL")
+    both = "SELECT s.n FROM sizes s JOIN ids i ON s.n = i.n"
+    lake.create_stream_table(
+        "both", both, refresh_mode="DIFFERENTIAL", diamond_consistency="atomic"
+    )
+    assert lake.diamond_groups()
+    lake.sql("ALTER TABLE orders ALTER COLUMN cust TYPE BIGINT")
+    lake.sql("INSERT INTO orders VALUES (4, 5000000000, 1.00)")
+    check(lake, "sizes", "REINITIALIZE", "cust")
+    for name in ("ids", "both"):
+        assert lake.verify(name).ok
+    assert sorted(row["n"] for row in lake.sql("SELECT * FROM sizes").collect()) == [1, 1, 2]
+    lake.sql("INSERT INTO orders VALUES (5, 10, 1.00), (6, 6000000000, 1.00)")
+    check(lake, "both", "DIFFERENTIAL")
+    check(lake, "sizes", "NO_DATA")
+    workspace = lake._workspace
+    folders = {path.name for path in workspace.traces_path.iterdir()}
+    assert folders == {table.incarnation for table in workspace.catalog.tables()}

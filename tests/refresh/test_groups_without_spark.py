@@ -19,13 +19,15 @@ from runnel.model.frontier import Frontier, Pin
 from runnel.model.refresh import Outcome as AttemptOutcome
 from runnel.model.refresh import RefreshAction, RefreshMode, TableState
 from runnel.model.settings import Settings
-from runnel.refresh import compaction, group
+from runnel.refresh import compaction, group, starting_over
 from runnel.refresh.attempt import check_all, lease_of
 from runnel.refresh.execute import Outcome
 from runnel.refresh.group import refresh_group
+from runnel.refresh.lifecycle import remove_orphans
 from runnel.refresh.pins import Pins
 from runnel.refresh.plan import RefreshPlan
 from runnel.refresh.recovery import catch_up, recover
+from runnel.refresh.storage import fresh_incarnation
 from runnel.refresh.unfinished import remove_unfinished, unfinished_writes
 from runnel.refresh.workspace import Workspace
 from runnel.schedule.health import repair
@@ -46,7 +48,9 @@ class Rig:
         )
         self.version = 1
         self.before: dict[str, Callable[[], None]] = {}
+        self.anew: set[str] = set()
         monkeypatch.setattr(group, "carry_out", self.carry_out)
+        monkeypatch.setattr(starting_over, "execute", _filled)
         for table in graph(READS):
             self.fill(
                 replace(table, mode=RefreshMode.AUTO, layout=LAYOUT, epoch=1, trace_version=0)
@@ -71,12 +75,18 @@ class Rig:
         begun: Any,
         group: str,
         near: Any = None,
+        lives: Any = None,
     ) -> tuple[RefreshPlan, Outcome]:
         """Append the base's version as a row; a table over others appends what it read of them."""
         self.before.get(str(table.name), lambda: None)()
         check_all(held)
         trace = workspace.trace(table)
         epoch = trace.next_epoch()
+        if str(table.name) in self.anew:
+            new = replace(fresh_incarnation(table), incarnation=f"new {table.name}")
+            reason = RefreshAction.REINITIALIZE
+            plan = RefreshPlan(new, reason, "retyped", frontier, {}, {}, epoch, group)
+            return plan, lives.fill(table, plan, {})
         upstream = [pin.version for pin in frontier.pins.values()]
         rows = [(100 * epoch + version, 1) for version in upstream]
         append(trace, epoch, rows, group=group, frontier=frontier.to_json())
@@ -104,6 +114,13 @@ class Rig:
             if last is not None and last.epoch > table.epoch:
                 found.append(str(table.name))
         return found
+
+
+def _filled(workspace: Workspace, plan: RefreshPlan, **more: Any) -> Outcome:
+    """The new life of a table: one row."""
+    note = {"frontier": plan.frontier.to_json(), "group": plan.group}
+    append(workspace.trace(plan.table), plan.epoch, [(7, 1)], **note)
+    return Outcome(plan.epoch, rows_inserted=1)
 
 
 def _no_spark() -> NoReturn:
@@ -352,3 +369,66 @@ def test_a_source_that_cannot_be_read_is_the_error_of_who_reads_it(rig: Rig) -> 
         "b": 1, "c": 0, "d": 0,
     }  # fmt: skip
     assert [a.table_name for a in rig.catalog.history()] == ["b"]
+
+
+# -- members that start over ------------------------------------------------------------------
+
+
+def lives(rig: Rig) -> dict[str, str]:
+    return {str(table.name): table.incarnation for table in rig.catalog.tables()}
+
+
+def stored(rig: Rig) -> set[str]:
+    return {path.name for path in rig.workspace.traces_path.iterdir()}
+
+
+def test_a_member_that_starts_over_is_switched_to_with_the_others(rig: Rig) -> None:
+    before = lives(rig)
+    rig.anew = {"b"}
+    assert rig.refresh() == {"b": "REINITIALIZE", "c": "DIFFERENTIAL", "d": "DIFFERENTIAL"}
+    assert lives(rig) == {**before, "b": "new b"}
+    assert stored(rig) == {*before.values(), "new b"} - {before["b"]}
+    assert rig.seen()["b"] == (2, {7: 1})
+    found = rig.catalog.find("default.d")
+    assert found is not None
+    assert found.frontier is not None
+    assert found.frontier.pins["default.b"] == Pin("trace", "new b", 2)
+    rig.anew = set()
+    assert rig.refresh() == dict.fromkeys("bcd", "DIFFERENTIAL")
+    assert rig.seen()["b"] == (3, {7: 1, 303: 1})
+
+
+def test_a_member_that_starts_over_is_given_up_with_the_others(rig: Rig) -> None:
+    before, seen = lives(rig), rig.seen()
+    rig.anew = {"b"}
+    rig.before["d"] = failing(QueryFailed("1 / 0"))
+    with pytest.raises(QueryFailed):
+        rig.refresh()
+    assert (lives(rig), rig.seen(), rig.pending()) == (before, seen, [])
+    assert stored(rig) == set(before.values())
+    rig.before.clear()
+    rig.refresh()
+    assert lives(rig)["b"] == "new b"
+
+
+def test_killed_before_the_switch_the_old_life_goes_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, seen = lives(rig), rig.seen()
+    rig.anew = {"b"}
+    with monkeypatch.context() as patched:
+        patched.setattr(starting_over.NewLives, "close", lambda self: self._held.close())
+        dying(rig, monkeypatch, "group.before_switch")
+    assert (lives(rig), rig.seen()) == (before, seen)
+    assert remove_orphans(rig.workspace) == ["new b"]
+    rig.anew = set()
+    rig.refresh()
+    assert lives(rig) == before
+
+
+def test_nobody_removes_a_new_life_before_it_is_switched_to(rig: Rig) -> None:
+    rig.anew = {"b"}
+    found: list[str] = []
+    rig.before["d"] = lambda: found.extend(remove_orphans(rig.workspace))
+    rig.refresh()
+    assert (found, lives(rig)["b"]) == ([], "new b")

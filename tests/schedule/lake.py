@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,9 +25,11 @@ from runnel.schedule.views import instant
 
 
 class FakeLog:
-    """A base source: its version can be set, and looking is counted."""
+    """A base source: its version can be set, and looking is counted; `gate`: who looks waits."""
 
     looks = 0
+    gate: threading.Event | None = None
+    _counting = threading.Lock()
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -34,7 +37,10 @@ class FakeLog:
         self.is_broken = False
 
     def latest_version(self) -> int:
-        type(self).looks += 1
+        with self._counting:
+            type(self).looks += 1
+        if self.gate is not None:
+            self.gate.wait(60)
         if self.is_broken:
             raise SourceError(f"{self.name} cannot be read")
         return self.version

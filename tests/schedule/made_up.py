@@ -52,7 +52,7 @@ class MadeUp(FakeLake):
 
     def carry_out(
         self, workspace: Workspace, table: StreamTable, frontier: Frontier, held: Any, begun: Any,
-        group: str | None = None, near: Any = None,
+        group: str | None = None, near: Any = None, lives: Any = None,
     ) -> tuple[RefreshPlan, Outcome]:  # fmt: skip
         self.before.pop(str(table.name), lambda: None)()
         attempt.check_all(held)

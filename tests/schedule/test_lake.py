@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from runnel.model.alerts import Alert, AlertKind
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from runnel.model.schedule import Schedule
+from runnel.model.settings import Settings
 
 
 @pytest.fixture
@@ -145,3 +147,10 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path):
 def test_a_wrong_webhook_is_told_when_connecting(tmp_path: Path):
     with pytest.raises(UserError, match="alert_webhook"):
         runnel.connect(tmp_path, alert_webhook="file:///etc/passwd")
+
+
+def test_every_setting_is_a_keyword(tmp_path: Path) -> None:
+    for setting in fields(Settings):
+        if setting.name != "origins":
+            with runnel.connect(tmp_path / "lake", **{setting.name: setting.default}) as made:
+                assert made.settings.origins[setting.name] == "argument"

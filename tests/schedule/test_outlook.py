@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from time import time
 
 import pytest
 
 from runnel.catalog import CYCLE, IN_CYCLE
 from runnel.model.alerts import AlertKind
-from runnel.model.refresh import TableState
+from runnel.model.refresh import Outcome, TableState
 from runnel.model.results import TableStatus
 from runnel.schedule import seeing
+from runnel.schedule.health import staleness
 from runnel.schedule.lake_book import LakeBook
 from runnel.schedule.machine import Machine
 from runnel.schedule.outlook import Outlook
@@ -61,6 +63,35 @@ def test_a_timestamp_in_the_future_is_told(lake: FakeLake) -> None:
     assert "data timestamp is 60 min ahead of the clock" in (found["a"].lag_note or "")
     assert found["a"].next_due == instant(T0 + 24)
     assert found["b"].lag_note is None, "clocks differ by seconds"
+
+
+def test_a_timestamp_in_the_future_does_not_hide_that_a_table_is_stale(lake: FakeLake) -> None:
+    """Its age counts from its last refresh; of whom none is known nobody says that it is in time."""
+    for name, ago in (("a", 30), ("b", 90), ("c", None)):
+        table = lake.add(name, "1m", "x1", at=T0 + 7200)
+        if ago is not None:
+            catalog = lake.workspace.catalog
+            attempt = catalog.start_attempt(table.id, lake.workspace.leases.owner)
+            catalog.finish_attempt(
+                attempt, Outcome.OK, finished_at=instant(T0 + 1 - ago), frontier=table.frontier
+            )
+    rows = status(lake)
+    assert {name: row.stale for name, row in rows.items()} == {"a": False, "b": True, "c": True}
+    assert {name: row.lag_seconds for name, row in rows.items()} == {"a": 30, "b": 90, "c": None}
+    assert "its lag is counted from its last refresh" in (rows["b"].lag_note or "")
+    assert "how old its contents are is not known" in (rows["c"].lag_note or "")
+
+
+def test_the_doctor_tells_of_who_is_late_by_nobody_knows_how_much(lake: FakeLake) -> None:
+    lake.add("a", "1m", "x1", at=time() + 7200)
+    lake.add("b", "1m", "x1", at=time())
+    assert staleness(lake.workspace).said == "behind: a by an unknown time"
+
+
+def test_who_waits_for_a_retry_that_a_wrong_clock_wrote_is_due_sooner(lake: FakeLake) -> None:
+    later = instant(T0 + 7200)
+    lake.add("a", "1m", "x1", at=T0, consecutive_errors=1, retry_at=later)
+    assert status(lake)["a"].next_due == instant(T0 + 1 + 375)
 
 
 def test_the_work_of_the_others_in_a_group_counts(lake: FakeLake) -> None:
@@ -176,7 +207,7 @@ def test_who_waits_for_a_retry_is_due_after_it(lake: FakeLake) -> None:
     add_diamond(lake)
     table = lake.workspace.catalog.find("default.counts")
     assert table is not None
-    later = instant(T0 + 500)
+    later = instant(T0 + 300)
     lake.workspace.catalog.update_table(table.id, consecutive_errors=1, retry_at=later)
     rows = status(lake)
     assert {row.next_due for row in rows.values()} == {later}

@@ -164,10 +164,13 @@ def test_who_is_told_to_end_hears_nothing_of_a_spark_that_ended_too(lake: FakeLa
     """A service manager may end the whole family at once."""
     lake.add("a", "1m", "x1", at=time() - 1000)
     lake.base("x1").version = 2
-    stop = threading.Event()
+    stop, asked = threading.Event(), list[int]()
 
     def dying() -> DeadSpark:
-        stop.set()
+        """There when the refresh begins, and gone when that asks for it."""
+        asked.append(1)
+        if len(asked) > 1:
+            stop.set()
         return DeadSpark()
 
     lake.workspace.present_spark = dying  # type: ignore[assignment, return-value]

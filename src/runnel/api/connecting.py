@@ -46,7 +46,7 @@ def connect(
     leases = Leases(writer.engine, Owner.current(), ttl=chosen.lease_seconds)
     writer.close_interrupted(leases.is_alive)
     functions: dict[str, OwnFunction] = {}
-    keeper = SessionKeeper(folder, writer, spark, spark_conf, functions)
+    keeper = SessionKeeper(folder, writer, spark, spark_conf, functions, chosen.source_timeout)
     book = AlertBook(writer, chosen, str(folder))
     workspace = Workspace(
         folder, writer, leases, chosen, keeper.open, keeper.begin, lambda: keeper.present,

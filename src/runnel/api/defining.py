@@ -219,7 +219,8 @@ class Defining(OpenLake):
         )  # fmt: skip
 
     def _goes_round(self, table: StreamTable) -> bool:
-        return goes_round(self._workspace, table.name.key, table.query)
+        self._workspace.note_views(table)
+        return goes_round(self._workspace, table)
 
     def _together(self, drafts: Sequence[StreamTable], fill: bool) -> Rows[TableStatus]:
         for draft in drafts:

@@ -14,7 +14,7 @@ from runnel.catalog.recorder import finish, left_to_do
 from runnel.catalog.records import FORGIVEN, AttemptFields, StreamTable
 from runnel.catalog.rows import frontier_to_json
 from runnel.catalog.schema import stream_tables
-from runnel.catalog.writer import Writer
+from runnel.catalog.writer import Writer, put_definition
 from runnel.errors import Busy
 from runnel.model.frontier import Frontier
 from runnel.model.refresh import Outcome, TableState
@@ -24,7 +24,8 @@ from runnel.model.refresh import Outcome, TableState
 class Advance:
     """One table's step: from the state that `table` is to what its trace now holds.
 
-    `work_seconds` is what its refreshes take, when this one told something about that.
+    `work_seconds` is what its refreshes take, when this one told something about that. `renewed`:
+    what the table becomes, where its trace is another one from now on.
     """
 
     table: StreamTable
@@ -35,6 +36,7 @@ class Advance:
     attempt: int
     fields: AttemptFields = field(hash=False)
     work_seconds: float | None = None
+    renewed: StreamTable | None = None
 
 
 def advance_together(writer: Writer, advances: Sequence[Advance], held: Sequence[Lease]) -> None:
@@ -46,6 +48,9 @@ def advance_together(writer: Writer, advances: Sequence[Advance], held: Sequence
         for advance in advances:
             step(connection, advance)
             finish(connection, advance.attempt, Outcome.OK, None, advance.fields)
+    for advance in advances:
+        if advance.renewed is not None:
+            writer.copy_definition(advance.table.id)
 
 
 def set_grouped(writer: Writer, table_ids: Sequence[str], is_grouped: bool) -> None:
@@ -73,3 +78,5 @@ def step(connection: sa.Connection, advance: Advance) -> None:
     change = stream_tables.update().where(as_known).values(row)
     if connection.execute(change).rowcount != 1:
         raise Busy(f"{table.name} was changed while it was refreshed", hint="refresh again")
+    if advance.renewed is not None:
+        put_definition(connection, advance.renewed, "incarnation")

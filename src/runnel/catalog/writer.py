@@ -53,7 +53,7 @@ _NOT_DEFINITION = frozenset(
 
 
 # What comes of compiling a query again.
-_OF_QUERY = ("query", "layout", "not_differential", "resolution", "options", "reinitialize")
+_DEFINED = ("query", "layout", "not_differential", "resolution", "options")
 
 
 class Writer(Recorder):
@@ -96,12 +96,8 @@ class Writer(Recorder):
 
     def renew_definition(self, table: StreamTable) -> None:
         """Replace what a table's query came to; how far it has come is left alone."""
-        row = table_to_row(table)
         with self.changing() as connection:
-            _require_sources(connection, table.sources)
-            _update(connection, table.id, {name: row[name] for name in _OF_QUERY})
-            connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
-            _insert_sources(connection, table)
+            put_definition(connection, table, "reinitialize")
         self.copy_definition(table.id)
 
     def replace_tables(self, gone: Sequence[str], tables: Sequence[StreamTable]) -> None:
@@ -223,6 +219,15 @@ def _options(
     """The options of a table as they are now, with some changed."""
     query = sa.select(stream_tables.c.options).where(stream_tables.c.id == table_id)
     return with_options(connection.execute(query).scalar() or {}, changed)
+
+
+def put_definition(connection: sa.Connection, table: StreamTable, *also: str) -> None:
+    """Replace what a table's query came to, and what else is named, inside a transaction."""
+    _require_sources(connection, table.sources)
+    row = table_to_row(table)
+    _update(connection, table.id, {name: row[name] for name in (*_DEFINED, *also)})
+    connection.execute(dependencies.delete().where(dependencies.c.table_id == table.id))
+    _insert_sources(connection, table)
 
 
 def _update(connection: sa.Connection, table_id: str, row: dict[str, Any]) -> None:

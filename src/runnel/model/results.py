@@ -87,6 +87,7 @@ class VerifyResult(Record):
 class TableStatus(Record):
     """A stream table as it stands; `lag_seconds` is how far it may be behind its sources.
 
+    That is None when it was never filled, or when wrong clocks leave nothing to tell it by.
     `target_seconds` is its schedule, or for DOWNSTREAM that of the consumer which needs it most
     often; `lag_note` says why a target cannot be kept, `next_due` when `run` comes to it.
     `verified_at` and the rest are of the last VERIFY: whether it was equal, how many rows differed.

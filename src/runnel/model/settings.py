@@ -58,6 +58,12 @@ class Settings:
         default=10.0,
         metadata={"doc": "how long a call waits for a table that someone else is refreshing"},
     )
+    source_timeout: float = field(
+        default=10.0,
+        metadata={
+            "doc": "how long a pass waits for a source to tell how far it is, in seconds or as '1m'"
+        },
+    )
     startup: str = field(
         default="",
         metadata={"doc": "`module:function`, called with the lake when it is opened"},
@@ -165,7 +171,7 @@ def _layers(
     return [("runnel.toml", from_file), ("environment", from_environ), ("argument", arguments)]
 
 
-_DURATIONS = frozenset({"scheduler_interval", "min_schedule", "max_outage"})
+_DURATIONS = frozenset({"scheduler_interval", "min_schedule", "max_outage", "source_timeout"})
 _BOOLEANS = {
     "true": True, "1": True, "on": True, "yes": True,
     "false": False, "0": False, "off": False, "no": False,

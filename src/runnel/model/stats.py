@@ -156,16 +156,20 @@ def _steps(
 
 
 def _commits(entry: HistoryEntry) -> Iterator[tuple[datetime, datetime]]:
-    """When an entry committed which data timestamp; a quiet time did so again and again."""
+    """When an entry committed which data timestamp; a quiet time did so again and again.
+
+    One that lies after its commit was set by a clock that ran ahead: contents are never newer.
+    """
     if entry.finished_at is None or entry.data_timestamp is None:
         return
     times = min(int(entry.phases.get("times", 1)), _MOST_TIMES)
-    behind = entry.finished_at - entry.data_timestamp
+    reached = min(entry.data_timestamp, entry.finished_at)
+    behind = entry.finished_at - reached
     length = entry.finished_at - entry.started_at
     for i in range(times - 1):
         at = entry.started_at + length * (i / (times - 1))
         yield at, at - behind
-    yield entry.finished_at, entry.data_timestamp
+    yield entry.finished_at, reached
 
 
 def _is_work(entry: HistoryEntry) -> bool:

@@ -30,8 +30,8 @@ from runnel.refresh.recording import (
     tell,
 )
 from runnel.refresh.recovery import current, recover
-from runnel.refresh.reinitialize import other_columns, rebuild_definition
-from runnel.refresh.starting_over import start_over
+from runnel.refresh.reinitialize import rebuild_definition
+from runnel.refresh.starting_over import NewLives, start_over
 from runnel.refresh.workspace import Workspace
 
 
@@ -159,8 +159,12 @@ def carry_out(
     begun: Begun,
     group: str | None = None,
     near: NearRows | None = None,
+    lives: NewLives | None = None,
 ) -> tuple[RefreshPlan, Outcome]:
-    """Plan and execute; Busy when one of the leases that are held was lost meanwhile."""
+    """Plan and execute; Busy when one of the leases that are held was lost meanwhile.
+
+    `lives` takes those of a group that start over, and are not to be seen before the others.
+    """
     reach("refresh.before_plan")
     planning = perf_counter()
     plan = plan_refresh(workspace, table, frontier)
@@ -173,8 +177,8 @@ def carry_out(
     plan = replace(plan, group=group, attempt=begun.id)
     check_all(held)
     if plan.table.incarnation != table.incarnation:
-        if group is not None:
-            raise other_columns(table, plan.table.layout)
+        if lives is not None:
+            return plan, lives.fill(table, plan, phases)
         return plan, start_over(workspace, table, plan, held, phases)
     try:
         return plan, execute(workspace, plan, near, phases=phases)

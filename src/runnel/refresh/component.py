@@ -90,12 +90,22 @@ def _with_columns(
         found = Found(workspace.staged(having(known)))
         return output(spark, text, found.schemas(text))
 
-    seeing = workspace.staged(drafts)
+    seeing = workspace.staged(_as_they_were(workspace, drafts))
     texts = {
         key: without_views(spark, draft.query, draft, Found(seeing)).query
         for key, draft in by_key.items()
     }
     return having(infer_columns(texts, ask))
+
+
+def _as_they_were(workspace: Workspace, drafts: Sequence[StreamTable]) -> list[StreamTable]:
+    """With the columns that a view over them was made for."""
+    found = []
+    for draft in drafts:
+        known = workspace.find(draft.name.key)
+        has_none = known is not None and not draft.layout.columns
+        found.append(replace(draft, layout=known.layout) if known and has_none else draft)
+    return found
 
 
 def check_cycle_mode(mode: RefreshMode) -> None:

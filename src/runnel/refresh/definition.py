@@ -222,11 +222,22 @@ def schema_of(workspace: Workspace, source: Source) -> SourceSchema:
         table = workspace.upstream(source)
         if table is None:
             raise NotFound(f"stream table {source.name} does not exist")
+        if not table.layout.columns:
+            raise _not_yet_known(source)
         return SourceSchema(source.key, "trace", _in_sight(source, table.layout.columns))
     log = workspace.log(source.location or "")
     snapshot = log.snapshot(log.latest_version())
     columns = _in_sight(source, columns_of(snapshot))
     return SourceSchema(source.key, "delta", columns, char_names(snapshot))
+
+
+def _not_yet_known(source: Source) -> UserError:
+    """A view over a table that is being defined: what the view shows depends on its reader."""
+    return UserError(
+        f"the columns of {source.name} are not known yet",
+        detail="it is being defined together with what reads it through a view",
+        hint="read the stream table itself instead of the view",
+    )
 
 
 def _in_sight(source: Source, columns: tuple[Column, ...]) -> tuple[Column, ...]:

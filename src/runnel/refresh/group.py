@@ -43,6 +43,7 @@ from runnel.refresh.recording import (
     work_of,
 )
 from runnel.refresh.recovery import current
+from runnel.refresh.starting_over import NewLives
 from runnel.refresh.workspace import Workspace
 
 _log = logging.getLogger("runnel")
@@ -81,6 +82,10 @@ class _GroupRun:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     advances: list[Advance] = field(default_factory=list)
     attempts: dict[str, int] = field(default_factory=dict)
+    lives: NewLives = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lives = NewLives(self.workspace)
 
     def run(self) -> dict[str, RefreshResult]:
         results: dict[str, RefreshResult] = {}
@@ -94,7 +99,11 @@ class _GroupRun:
         except BaseException as error:
             self._give_up(error)
             raise
+        finally:
+            self.lives.close()
         reach("group.after_switch")
+        if any(advance.renewed is not None for advance in self.advances):
+            self.workspace.renew_names()
         for table in self.tables:
             tell(self.workspace, table, results[table.name.key])
         return results
@@ -107,8 +116,9 @@ class _GroupRun:
         try:
             frontier = self.pins.frontier(table.sources)
             plan, outcome = carry_out(
-                self.workspace, table, frontier, self.held, begun, self.id, self.pins.near
-            )
+                self.lives.workspace, table, frontier, self.held, begun, self.id, self.pins.near,
+                self.lives,
+            )  # fmt: skip
         except Exception as error:
             del self.attempts[table.id]
             cause = cause_of(error, self.held)
@@ -116,6 +126,8 @@ class _GroupRun:
         result = result_of(plan, outcome, perf_counter() - start)
         work = work_of(table, result)
         step = advance_of(self.workspace, plan.table, frontier, begun.id, result, work)
+        if (renewed := self.lives.of(table)) is not None:
+            step = replace(step, table=table, renewed=renewed)
         self.advances.append(step)
         self.pins.set_epoch(table.name.key, plan.table.incarnation, outcome.epoch)
         return result

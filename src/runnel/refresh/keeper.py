@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +43,7 @@ from runnel.lake.translate import missing_table
 from runnel.lake.writing import WriteMode, write_frame
 from runnel.model.functions import OwnFunction
 from runnel.model.names import TableName
+from runnel.refresh.answers import Answers, Question
 
 _T = TypeVar("_T")
 _QUERY = re.compile(r"\s*(SELECT|WITH|FROM|TABLE|VALUES)\b|\s*\(", re.IGNORECASE)
@@ -58,12 +60,15 @@ class SessionKeeper:
         spark: SparkSession | None,
         conf: Mapping[str, str] | None,
         functions: Mapping[str, OwnFunction],
+        patience: float = 10.0,
     ) -> None:
         self._folder = folder
         self._catalog = catalog
         self._given = spark
         self._conf = conf
         self._functions = functions
+        self._patience = patience
+        self._answers = Answers()
         self._session: Session | None = None
         self._lock = threading.RLock()
         self._is_named = False
@@ -129,8 +134,8 @@ class SessionKeeper:
             is_borrowed = self._given is not None
             sync_tables(spark, self._warehouse, self._base, is_borrowed=is_borrowed)
             if is_changed:
-                self._take_up(spark)
-                self._revision = revision
+                is_all = self._take_up(spark)
+                self._revision = revision if is_all else -1
 
     def ready(self) -> SparkSession:
         """Spark for a statement: with the names of all tables, which mean what they mean here."""
@@ -221,16 +226,20 @@ class SessionKeeper:
         for key in self._views.keys() - {t.name.key for t in self._shown_tables()}:
             retract_view(spark, self._views.pop(key)[0])
 
-    def _take_up(self, spark: SparkSession) -> None:
-        """Give this session the names that it does not know yet."""
-        for base in self._catalog.base_tables():
+    def _take_up(self, spark: SparkSession) -> bool:
+        """Give this session the names that it does not know yet; False when a place is silent."""
+        new = [b for b in self._catalog.base_tables() if b.name.key not in self._external]
+        asked = {b.location: Question(b.location, partial(is_gone, b.location)) for b in new}
+        answers = self._answers.ask(asked, self._patience, lambda: False)
+        for base in new:
             # Given a name, a place without a table would become an empty one.
-            if base.name.key not in self._external and not is_gone(base.location):
+            if answers.get(base.location) is False:
                 register_location(spark, base.name, base.location)
                 self._external[base.name.key] = base
         for table in self._shown_tables():
             if self._views.get(table.name.key, (None, None))[1] != _state(table):
                 self._publish(spark, table)
+        return answers.keys() == asked.keys()
 
     def _shown_tables(self) -> list[StreamTable]:
         return [t for t in self._catalog.tables() if not t.is_hidden]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from runnel.catalog import Source
-from runnel.errors import RunnelError, SourceError
+from runnel.errors import RunnelError, SourceError, SystemFault
 from runnel.model.frontier import Pin
+from runnel.model.tabular import duration
+from runnel.refresh.answers import Question, R
 from runnel.refresh.workspace import Workspace
 
 _LOOKS = 4
@@ -24,10 +27,15 @@ def pin_sources(workspace: Workspace, sources: Sequence[Source]) -> dict[str, Pi
     """The newest states of sources; an error in place of what cannot be read."""
     base = [source for source in sources if source.kind != "stream"]
     # All versions first: what else is read of a table takes time, in which others write.
-    versions = _versions(workspace, base)
-    pins = {s.key: _base_pin(workspace, s, versions[s.key]) for s in base}
+    pins = _base_pins(workspace, base, _versions(workspace, base))
     streams = [source for source in sources if source.kind == "stream"]
     return pins | {source.key: _trace_pin(workspace, source) for source in streams}
+
+
+def look(workspace: Workspace, sources: Sequence[Source]) -> dict[str, int | RunnelError]:
+    """The newest versions of base sources; one that does not answer holds up nobody else."""
+    asked = {s.key: Question(_place(s), partial(_version, workspace, s)) for s in sources}
+    return _answered(workspace, sources, asked)
 
 
 def _versions(workspace: Workspace, sources: Sequence[Source]) -> Mapping[str, int | RunnelError]:
@@ -36,9 +44,9 @@ def _versions(workspace: Workspace, sources: Sequence[Source]) -> Mapping[str, i
     Else who commits to one table and then to another is seen as the second without the first. Who
     writes all the time is not waited for.
     """
-    found = {source.key: _version(workspace, source) for source in sources}
+    found = look(workspace, sources)
     for _ in range(_LOOKS - 1 if len(found) > 1 else 0):
-        before, found = found, {s.key: _version(workspace, s) for s in sources}
+        before, found = found, look(workspace, sources)
         if all(_is_same(before[key], now) for key, now in found.items()):
             break
     return found
@@ -50,18 +58,43 @@ def _is_same(before: int | RunnelError, now: int | RunnelError) -> bool:
 
 def _version(workspace: Workspace, source: Source) -> int | RunnelError:
     try:
-        return workspace.log(source.location or "").latest_version()
+        return workspace.log(_place(source)).latest_version()
+    except SourceError as error:
+        return _unreadable(source, error)
     except RunnelError as error:
         return error
 
 
-def _base_pin(
-    workspace: Workspace, source: Source, version: int | RunnelError
-) -> Pin | RunnelError:
+def _base_pins(
+    workspace: Workspace, sources: Sequence[Source], versions: Mapping[str, int | RunnelError]
+) -> dict[str, Pin | RunnelError]:
+    told = {s.key: v for s in sources if isinstance(v := versions[s.key], RunnelError)}
+    asked = {
+        s.key: Question(_place(s), partial(_pin, workspace, s, version))
+        for s in sources
+        if not isinstance(version := versions[s.key], RunnelError)
+    }
+    return told | _answered(workspace, sources, asked)
+
+
+def _answered(
+    workspace: Workspace, sources: Sequence[Source], asked: Mapping[str, Question[R | RunnelError]]
+) -> dict[str, R | RunnelError]:
+    answers = workspace.ask(asked)
+    return {
+        s.key: answers[s.key] if s.key in answers else _silent(workspace, s)
+        for s in sources
+        if s.key in asked
+    }
+
+
+def _place(source: Source) -> str:
+    return source.location or ""
+
+
+def _pin(workspace: Workspace, source: Source, version: int) -> Pin | RunnelError:
     try:
-        if isinstance(version, RunnelError):
-            raise version
-        return Pin("delta", workspace.log(source.location or "").table_id(version), version)
+        return Pin("delta", workspace.log(_place(source)).table_id(version), version)
     except SourceError as error:
         return _unreadable(source, error)
     except RunnelError as error:
@@ -88,3 +121,13 @@ def _unreadable(source: Source, error: SourceError) -> SourceError:
     )
     told.__cause__ = error
     return told
+
+
+def _silent(workspace: Workspace, source: Source) -> SystemFault:
+    waited = duration(workspace.settings.source_timeout)
+    return SystemFault(
+        f"{source.name}, which is read, does not answer",
+        detail=f"{source.location} has not told within {waited} how far it is",
+        hint="check the mount or the network that it is on; storage that is only slow needs a "
+        "longer source_timeout",
+    )

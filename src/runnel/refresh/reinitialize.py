@@ -61,8 +61,7 @@ def rebuild_definition(
 
 def _shows_the_same(renewed: StreamTable, table: StreamTable) -> bool:
     """Whether only what is kept for the columns differs; the rows of a cycle are read as stored."""
-    is_alone = not table.keeps_cycle and table.cycle is None
-    return is_alone and renewed.layout.columns == table.layout.columns
+    return not table.keeps_cycle and renewed.layout.columns == table.layout.columns
 
 
 def _means_the_same(renewed: StreamTable, table: StreamTable) -> bool:
@@ -121,10 +120,14 @@ def other_columns(table: StreamTable, layout: Layout) -> SourceError:
     detail = f"stored: {before}; now: {after}"
     if before == after:
         detail = "it shows the same columns, but what has to be kept for them is something else"
+    again = f"ALTER STREAM TABLE {table.name} AS {table.written}"
+    if table.keeps_cycle:
+        member = component_of(table).members[0].name
+        again = f"ALTER STREAM TABLE {member} AS ..., with the query it has: all follow"
     return SourceError(
         f"the query of {table.label} no longer gives the stored columns",
         detail=detail,
-        hint=f"accept the new columns with ALTER STREAM TABLE {table.name} AS {table.written}",
+        hint=f"accept the new columns with {again}",
     )
 
 

@@ -6,16 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from runnel.catalog import Questions, StreamTable
 from runnel.errors import RunnelError
 from runnel.lake.log import HistoryLost
 from runnel.lake.retention import lost_since, needed_since, retention_of
 from runnel.model.tabular import duration
+from runnel.refresh.answers import Question
 from runnel.refresh.workspace import Workspace
 
 _NEAR = 0.75
 """The share of a retention period after which a warning is due."""
+
+_SILENT = "its log does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +118,24 @@ def retention_risks(
 ) -> tuple[Risk | Lost, ...]:
     """The versions still needed that VACUUM or log clean-up may remove, or that are gone."""
     at = now or datetime.now(UTC)
-    risks: list[Risk | Lost] = []
-    for need in needed_versions(workspace.catalog) if needs is None else needs:
-        try:
-            risks += _risks(workspace, need, at)
-        except HistoryLost as error:
-            risks.append(Lost(need, workspace.log(need.location).is_local, error.primary))
-        except RunnelError as error:
-            risks.append(Lost(need, False, error.primary))
-    return tuple(risks)
+    wanted = tuple(needed_versions(workspace.catalog) if needs is None else needs)
+    # Places of their own: that much is read for it, says nothing of where a source stands.
+    asked = {
+        i: Question(f"retention of {need.location}", partial(_looked_up, workspace, need, at))
+        for i, need in enumerate(wanted)
+    }
+    answers = workspace.ask(asked)
+    found = (answers.get(i, (Lost(need, False, _SILENT),)) for i, need in enumerate(wanted))
+    return tuple(risk for risks in found for risk in risks)
+
+
+def _looked_up(workspace: Workspace, need: Need, at: datetime) -> tuple[Risk | Lost, ...]:
+    try:
+        return tuple(_risks(workspace, need, at))
+    except HistoryLost as error:
+        return (Lost(need, workspace.log(need.location).is_local, error.primary),)
+    except RunnelError as error:
+        return (Lost(need, False, error.primary),)
 
 
 def _oldest(needs: list[Need]) -> Need:

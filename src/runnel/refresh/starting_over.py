@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 
 from runnel.catalog import Lease, StreamTable
+from runnel.errors import RunnelError
 from runnel.model.failpoints import reach
 from runnel.refresh.execute import Outcome, execute
 from runnel.refresh.plan import RefreshPlan
@@ -40,6 +42,48 @@ def start_over(
     remove_storage(workspace, old.incarnation)
     workspace.renew_names()
     return outcome
+
+
+@dataclass(slots=True)
+class NewLives:
+    """Members of a group that start over: filled beside the old ones, until all are switched to.
+
+    `workspace` has them already, for the members that read them.
+    """
+
+    workspace: Workspace
+    _made: dict[str, tuple[StreamTable, StreamTable]] = field(default_factory=dict)
+    _held: ExitStack = field(default_factory=ExitStack)
+
+    def fill(self, old: StreamTable, plan: RefreshPlan, phases: dict[str, float]) -> Outcome:
+        """Carry out a plan in the new life of its table, which nobody else sees yet."""
+        new = plan.table.incarnation
+        self._held.enter_context(self.workspace.leases.hold(storage_lease(new)))
+        self._made[old.id] = (old, plan.table)
+        outcome = execute(self.workspace, plan, phases=phases)
+        filled = _filled(self.workspace, old, plan)
+        self._made[old.id] = (old, filled)
+        self.workspace = self.workspace.staged([filled])
+        return outcome
+
+    def of(self, table: StreamTable) -> StreamTable | None:
+        """What a table becomes, if it starts over."""
+        return self._made[table.id][1] if table.id in self._made else None
+
+    def close(self) -> None:
+        """Remove what is not to be read: the old lives, or the new ones if they were given up."""
+        with self._held:
+            for old, new in self._made.values():
+                self._remove(old, new)
+
+    def _remove(self, old: StreamTable, new: StreamTable) -> None:
+        try:
+            known = self.workspace.catalog.get(old.id)
+        except RunnelError:
+            # Whoever looks for folders that nobody owns finds the one that is left.
+            return
+        is_switched = known is not None and known.incarnation == new.incarnation
+        remove_storage(self.workspace, (old if is_switched else new).incarnation)
 
 
 def _filled(workspace: Workspace, old: StreamTable, plan: RefreshPlan) -> StreamTable:

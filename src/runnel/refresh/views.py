@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from runnel.catalog import StreamTable
+from runnel.compile.sources import table_references
 from runnel.errors import NotFound, RunnelError, SourceError
 from runnel.lake.frames import SparkSession
 from runnel.lake.views import NOT_A_VIEW, find_view, is_lasting, stamp_of
@@ -65,6 +66,22 @@ class ViewFinder:
         if view is None or stamp_of(self.workspace.spark, view) is not None:
             return None
         return view
+
+
+def names_behind(workspace: Workspace, table: StreamTable) -> frozenset[str]:
+    """The keys of the tables that a query reads, itself or through views, before it is compiled."""
+    find, found = ViewFinder.of(workspace, table), set[str]()
+    texts, seen = [(table.query, "default", True)], set[str]()
+    while texts:
+        text, schema, is_free = texts.pop()
+        for reference in table_references(text, schema):
+            view = find(reference.name, is_free and not reference.is_qualified)
+            if view is None:
+                found.add(reference.name.key)
+            elif view.key not in seen:
+                seen.add(view.key)
+                texts.append((view.text, view.schema, view.is_temporary))
+    return frozenset(found)
 
 
 def redefined_view(

@@ -23,6 +23,7 @@ from runnel.lake.trace import Trace
 from runnel.model.alerts import Alerts, NoAlerts
 from runnel.model.functions import OwnFunction
 from runnel.model.settings import Settings
+from runnel.refresh.answers import Answers, K, Question, R
 
 _FRAMES = 128
 
@@ -38,7 +39,8 @@ class Workspace:
     keys of catalog views that this session had; `functions` those of the user's own, by key;
     `pending`, by key, tables that are being made and that the catalog does not know yet, seen
     by those who make them; `step_rows`, by incarnation and step, how many rows a program's step
-    had last time. `is_ending`: what fails now fails because whoever refreshes here was stopped.
+    had last time. `is_ending`: what fails now fails because whoever refreshes here was stopped;
+    `is_stopped`: whether that was asked for. `answers` asks what may hang, as `ask` does.
     """
 
     path: Path
@@ -55,6 +57,8 @@ class Workspace:
     seen_views: set[str] = field(default_factory=set)
     functions: dict[str, OwnFunction] = field(default_factory=dict)
     is_ending: threading.Event = field(default_factory=threading.Event)
+    is_stopped: Callable[[], bool] = lambda: False
+    answers: Answers = field(default_factory=Answers)
     pending: dict[str, StreamTable] = field(default_factory=dict)
     step_rows: dict[tuple[str, str], int] = field(default_factory=dict)
     _logs: dict[str, DeltaLog] = field(default_factory=dict)
@@ -134,9 +138,13 @@ class Workspace:
         """The same workspace, in which these tables are there already."""
         return replace(self, pending={**self.pending, **{t.name.key: t for t in tables}})
 
-    def for_run(self) -> Workspace:
+    def for_run(self, is_stopped: Callable[[], bool] = lambda: False) -> Workspace:
         """The same workspace for someone who can be stopped without those beside them."""
-        return replace(self, is_ending=threading.Event(), _in_use=[])
+        return replace(self, is_ending=threading.Event(), is_stopped=is_stopped, _in_use=[])
+
+    def ask(self, questions: Mapping[K, Question[R]]) -> dict[K, R]:
+        """What places answer in time; those that do not are left out."""
+        return self.answers.ask(questions, self.settings.source_timeout, self.is_stopped)
 
     @contextmanager
     def worker(self, settings: Mapping[str, str], adaptive: bool) -> Iterator[SparkSession]:

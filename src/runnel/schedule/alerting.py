@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from runnel.model.closing import Closing
 from runnel.model.names import TableName
 from runnel.model.settings import Settings
 from runnel.model.tabular import plain
-from runnel.schedule.outlook import view_of
+from runnel.schedule.outlook import seen_at, view_of
 from runnel.schedule.staleness import FRESH, is_stale
 from runnel.schedule.webhook import Webhook
 
@@ -119,18 +120,19 @@ def note_caught_up(catalog: Writer, alerts: Alerts, now: datetime) -> None:
         stale = catalog.alerts(kind=AlertKind.STALE, limit=None, lasting=True)
         for key in {alert.table_key for alert in stale if alert.table_key}:
             table = catalog.find(key)
-            if table is not None and not _is_stale(table, now):
+            if table is not None and not _is_stale(catalog, table, now):
                 alerts.emit(AlertKind.FRESH, table.name, FRESH)
     except RunnelError:
         _LOG.exception("whether tables have caught up could not be found out")
 
 
-def _is_stale(table: StreamTable, now: datetime) -> bool | None:
+def _is_stale(catalog: Writer, table: StreamTable, now: datetime) -> bool | None:
     """By its own schedule: of what a consumer asks for the consumer tells."""
     schedule = table.schedule
     if schedule is None:
         return None
-    return is_stale(view_of(table), schedule.seconds, schedule.cron, now.timestamp())
+    view = replace(view_of(table), seen_at=seen_at(catalog, table, now))
+    return is_stale(view, schedule.seconds, schedule.cron, now.timestamp())
 
 
 def _kinds(text: str) -> frozenset[AlertKind]:

@@ -6,7 +6,7 @@ one member changes its whole component: it grows, shrinks or falls apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -24,8 +24,9 @@ from runnel.refresh.lifecycle import check_name_is_free, switch_tables
 from runnel.refresh.modes import check_query
 from runnel.refresh.parts import family_of
 from runnel.refresh.storage import fresh_incarnation
+from runnel.refresh.views import names_behind
 from runnel.refresh.workspace import Workspace
-from runnel.schedule.order import downstream
+from runnel.schedule.order import ALLOW, downstream
 from runnel.schedule.passes import bring_up
 
 RESUMED = "takes part in refreshes again"
@@ -53,16 +54,23 @@ def is_cycle(graph: nx.DiGraph[str], keys: Sequence[str]) -> bool:
     return len(keys) > 1 or bool(graph.has_edge(keys[0], keys[0]))
 
 
-def goes_round(workspace: Workspace, key: str, query: str) -> bool:
-    """Whether a table with this query is in a cycle, or leaves the one that it is in."""
-    tables = workspace.catalog.tables()
+def goes_round(workspace: Workspace, draft: StreamTable) -> bool:
+    """Whether a table is in a cycle by its new query, or leaves the one that it is in."""
+    tables, key = workspace.catalog.tables(), draft.name.key
     present = next((t for t in tables if t.name.key == key), None)
     if present is not None and present.cycle is not None:
         return True
     graph = logical_graph(t for t in tables if t.name.key != key)
     graph.add_node(key)
-    graph.add_edges_from((n.key, key) for n in source_names(query) if n.key in graph)
+    graph.add_edges_from((name, key) for name in _named(workspace, draft) if name in graph)
     return any(key in cycle for cycle in components(graph) if is_cycle(graph, cycle))
+
+
+def _named(workspace: Workspace, draft: StreamTable) -> Collection[str]:
+    """What a query reads: through views only where a cycle through one could be kept."""
+    if workspace.settings.allow_circular:
+        return names_behind(workspace, draft)
+    return {name.key for name in source_names(draft.query)}
 
 
 def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: bool) -> None:
@@ -75,7 +83,8 @@ def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: b
     for draft in drafts:
         if draft.id not in taken:
             check_name_is_free(workspace, draft.name)
-    change = _Change.of(present, drafts, workspace.settings.allow_circular)
+    named = {d.name.key: _named(workspace, d) for d in drafts}
+    change = _Change.of(present, drafts, named, workspace.settings.allow_circular)
     tables = _defined(workspace, change)
     for table in tables:
         workspace.note_views(table)
@@ -168,15 +177,17 @@ class _Change:
 
     @staticmethod
     def of(
-        tables: Sequence[StreamTable], drafts: Sequence[StreamTable], allow_circular: bool
+        tables: Sequence[StreamTable],
+        drafts: Sequence[StreamTable],
+        named: Mapping[str, Collection[str]],
+        allow_circular: bool,
     ) -> _Change:
         present = {t.name.key: t for t in tables}
         wanted = {d.name.key: d for d in drafts}
         graph = logical_graph(t for t in tables if t.name.key not in wanted)
         graph.add_nodes_from(wanted)
-        for key, draft in wanted.items():
-            named = (n.key for n in source_names(draft.query))
-            graph.add_edges_from((n, key) for n in named if n in graph)
+        for key in wanted:
+            graph.add_edges_from((name, key) for name in named[key] if name in graph)
         touched = set(wanted)
         for key in wanted.keys() & present.keys():
             touched |= {t.name.key for t in group_of(tables, present[key])}
@@ -218,7 +229,7 @@ def _defined(workspace: Workspace, change: _Change) -> list[StreamTable]:
 
 
 def _check_outside(workspace: Workspace, sources: Sequence[Source], inside: set[str]) -> None:
-    """A cycle that goes through a view is found here only."""
+    """Without the setting a cycle that goes through a view is found here only."""
     others = [t for t in workspace.catalog.tables() if t.name.key not in inside]
     below = {reader for key in inside for reader in downstream(others, key)}
     for source in sources:
@@ -226,7 +237,7 @@ def _check_outside(workspace: Workspace, sources: Sequence[Source], inside: set[
             raise UserError(
                 f"the tables being defined read {source.name}, which depends on them",
                 detail="the cycle goes through a view",
-                hint="read the stream table itself instead of the view",
+                hint=f"read the base tables instead; {ALLOW}",
             )
 
 
@@ -236,7 +247,7 @@ def _circular(graph: nx.DiGraph[str], keys: Sequence[str]) -> UserError:
     return UserError(
         f"stream table {_shown(keys[0])} would depend on itself",
         detail=" -> ".join(_shown(key) for key in path),
-        hint="read the base tables instead; or allow it: connect(..., allow_circular=True)",
+        hint=f"read the base tables instead; {ALLOW}",
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from runnel.catalog import Attempt, Owner, StreamTable, is_alive
 from runnel.errors import RunnelError
 from runnel.model.tabular import Record, Rows, cell
+from runnel.refresh.answers import Question
 from runnel.refresh.attempt import lease_of
 from runnel.refresh.lifecycle import orphans, remove_orphans, storage_is_missing
 from runnel.refresh.retention import retention_risks
@@ -50,14 +52,15 @@ def stored_tables(workspace: Workspace) -> Finding:
 
 def sources(workspace: Workspace) -> Finding:
     """Sources that can no longer be read."""
-    gone = [
-        f"{source.name} (read by {table.label})"
+    read = [
+        (source, table, source.location)
         for table in workspace.catalog.tables()
         for source in table.sources
-        if source.kind == "delta"
-        and source.location
-        and not _is_readable(workspace, source.location)
+        if source.kind == "delta" and source.location
     ]
+    asked = {at: Question(at, partial(_is_readable, workspace, at)) for _, _, at in read}
+    is_there = workspace.ask(asked)
+    gone = [f"{s.name} (read by {t.label})" for s, t, at in read if not is_there.get(at)]
     return _finding(
         "sources", "problem", gone, "every source can be read", "gone: {}",
         "restore them, or drop the tables that read them",
@@ -151,7 +154,7 @@ def verification(workspace: Workspace) -> Finding:
 def staleness(workspace: Workspace) -> Finding:
     """Tables further behind than their schedule allows."""
     rows = seeing.status(workspace.catalog, workspace.settings)
-    found = [f"{s.name} by {s.lag}" for s in rows if s.stale]
+    found = [f"{s.name} by {s.lag or 'an unknown time'}" for s in rows if s.stale]
     return _finding(
         "staleness", "warning", found, "no table is later than its schedule", "behind: {}",
         "runnel refresh",

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from runnel.catalog import Source, StreamTable
 from runnel.errors import ImmediateRefreshFailed, RunnelError
 from runnel.model.frontier import Pin
 from runnel.model.refresh import RefreshMode, TableState
+from runnel.refresh.answers import Question
 from runnel.refresh.looking import pin_source
 from runnel.refresh.views import redefined_view
 from runnel.refresh.workspace import Workspace
@@ -69,7 +71,9 @@ def _order(workspace: Workspace, tables: Tables, targets: set[str]) -> list[str]
 
 
 def _versions(workspace: Workspace, watched: Iterable[str]) -> dict[str, int | None]:
-    return {location: _version(workspace, location) for location in watched}
+    asked = {at: Question(at, partial(_version, workspace, at)) for at in watched}
+    found = workspace.ask(asked)
+    return {at: found.get(at) for at in asked}
 
 
 def _version(workspace: Workspace, location: str) -> int | None:

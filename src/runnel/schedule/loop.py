@@ -160,7 +160,8 @@ class Loop:
         self._troubles[what] = text
 
     def _begin(self, starts: list[Start]) -> None:
-        for start in starts:
+        # Who was stopped while sources were looked at does not know all of them.
+        for start in starts if self._goes_on else ():
             self._running[start.number, str(start.unit)] = start
             self._show(partial(self.onlooker.started, start))
             self._orders.put(start)

@@ -22,6 +22,7 @@ from runnel.schedule.joining import join
 from runnel.schedule.lag import LagPlan, plan_lag
 from runnel.schedule.late import Late
 from runnel.schedule.news import has_no_news
+from runnel.schedule.retry import Tries
 from runnel.schedule.under_way import Pass, Passes
 from runnel.schedule.units import Condensed, Unit, condense, units_of
 from runnel.schedule.views import Book, Ending, Finished, Snapshot, Start, TableView
@@ -63,6 +64,7 @@ class Machine:
     _revision: int | None = None
     _dues: Dues = field(default_factory=Dues)
     _brought: dict[Unit, tuple[float, float]] = field(default_factory=dict)
+    _tries: Tries = field(default_factory=Tries)
     _failures: Failures = field(init=False)
     _late: Late = field(init=False)
     _watch: Watch = field(init=False)
@@ -75,9 +77,9 @@ class Machine:
 
     def decide(self, now: float) -> list[Start]:
         """What to start now; each start must be answered with `finished`."""
-        self._look()
+        self._look(now)
         if self._due(now):
-            self.tables = self.book.progress(self.tables)
+            self._heed(now, self.book.progress(self.tables))
             if due := self._due(now):
                 self._form_pass(now, due)
         self._late.look(self.passes, lambda unit: self._dues.last(unit, now), self.tables)
@@ -114,6 +116,10 @@ class Machine:
         ]
         return min([*dues, self._failures.next_try(now, self.tables)], default=inf)
 
+    def seen(self, table: TableView) -> TableView:
+        """The table with when it was first seen where it stands, if that lay ahead."""
+        return self._watch.sightings.of(table)
+
     @property
     def is_idle(self) -> bool:
         return not self.passes.under_way
@@ -135,7 +141,7 @@ class Machine:
         assert self._plan is not None
         return self._plan
 
-    def _look(self) -> None:
+    def _look(self, now: float) -> None:
         revision = self.book.revision()
         if revision != self._revision:
             self.tables = self.book.tables()
@@ -143,6 +149,12 @@ class Machine:
             self._dues = Dues(self._plan.rhythms)
             self._revision = revision
             self.passes.follow(self._plan.graph)
+            self._heed(now, self.tables)
+
+    def _heed(self, now: float, tables: Mapping[str, TableView]) -> None:
+        """Take over how far the tables have come, and until when they are left alone."""
+        units = self.plan.graph.unit_of
+        self.tables = self._tries.heed(now, tables, lambda key: self.next_due(units[key], now))
 
     def _graph(self) -> Condensed:
         """The graph of units; the same one as long as it has not changed."""

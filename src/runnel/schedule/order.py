@@ -11,6 +11,8 @@ from runnel.errors import UserError
 from runnel.model.diamonds import DiamondConsistency
 from runnel.schedule.diamonds import Unit, units_of
 
+ALLOW = "or allow it: connect(..., allow_circular=True)"
+
 
 def graph_of(tables: Iterable[StreamTable]) -> nx.DiGraph[str]:
     """Edges from each source to its readers, by table key; only stream tables are nodes."""
@@ -55,8 +57,10 @@ def downstream(tables: Iterable[StreamTable], key: str) -> set[str]:
     return set(nx.descendants(graph, key)) if key in graph else set()
 
 
-def check_no_cycle(tables: Iterable[StreamTable], key: str, sources: Iterable[Source]) -> None:
-    """Refuse a query through which a table would read itself."""
+def check_no_cycle(
+    tables: Iterable[StreamTable], key: str, sources: Iterable[Source], otherwise: str = ALLOW
+) -> None:
+    """Refuse a query through which a table would read itself; `otherwise` says what helps."""
     graph = graph_of(t for t in tables if t.name.key != key)
     graph.add_node(key)
     for source in sources:
@@ -67,7 +71,7 @@ def check_no_cycle(tables: Iterable[StreamTable], key: str, sources: Iterable[So
                 raise UserError(
                     f"stream table {_shown(key)} would depend on itself",
                     detail=" -> ".join(_shown(k) for k in [*path, key]),
-                    hint="read the base tables instead; or set allow_circular",
+                    hint=f"read the base tables instead; {otherwise}",
                 )
 
 

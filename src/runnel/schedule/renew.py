@@ -8,11 +8,11 @@ own, and `runnel run` might never see it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from runnel.catalog import StreamTable
+from runnel.catalog import Source, StreamTable
 from runnel.errors import Busy, RunnelError
 from runnel.lake.frames import SparkSession
 from runnel.lake.session import translate
@@ -27,7 +27,7 @@ from runnel.refresh.reinitialize import other_columns, rebuild_definition
 from runnel.refresh.source_ddl import is_concerned, moved_source
 from runnel.refresh.views import record_views, redefined_view
 from runnel.refresh.workspace import Workspace
-from runnel.schedule.order import check_no_cycle, refresh_order
+from runnel.schedule.order import ALLOW, check_no_cycle, refresh_order
 
 _log = logging.getLogger("runnel")
 
@@ -159,11 +159,18 @@ def _rebuilt(
             return current or table
         # An epoch that the catalog does not know yet has the old definition: it comes first.
         current = recover(workspace, current, lease)
-        others = partial(check_no_cycle, workspace.catalog.tables(), table.name.key)
-        renewed = rebuild_definition(workspace, current, reason, others)
+        renewed = rebuild_definition(workspace, current, reason, _accept(workspace, current))
         if renewed.incarnation == current.incarnation:
             return renewed
         return _put_off(workspace, current, renewed, reason)
+
+
+def _accept(workspace: Workspace, table: StreamTable) -> Callable[[Sequence[Source]], None]:
+    """A view that closes a cycle makes none: its tables have to be defined as one."""
+    again = f"or make it a cycle: ALTER STREAM TABLE {table.owner} AS {table.written}"
+    otherwise = again if workspace.settings.allow_circular else ALLOW
+    tables, key = workspace.catalog.tables(), table.name.key
+    return partial(check_no_cycle, tables, key, otherwise=otherwise)
 
 
 def _put_off(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
+from runnel.catalog import StreamTable
 from runnel.model.alerts import AlertKind, key_of
 from runnel.refresh.retention import Lost, Need, Risk, needs_of, retention_risks
 from runnel.refresh.workspace import Workspace
+
+_Place = tuple[str, str, int]
 
 
 def watch_retention(workspace: Workspace, now: datetime) -> None:
@@ -16,9 +20,10 @@ def watch_retention(workspace: Workspace, now: datetime) -> None:
     catalog, alerts = workspace.catalog, workspace.alerts
     lasting = catalog.alerts(kind=AlertKind.RETENTION_RISK, limit=None, lasting=True)
     told = {alert.table_key for alert in lasting}
-    known = _Known(workspace, now)
-    for table in catalog.tables():
-        risks = known.risks(needs_of(table))
+    tables = catalog.tables()
+    known = _known(workspace, now, tables)
+    for table in tables:
+        risks = [replace(r, need=need) for need in needs_of(table) for r in known[_place(need)]]
         if risks:
             nearest = min(risks, key=lambda risk: risk.left)
             alerts.emit(AlertKind.RETENTION_RISK, table.label, nearest.message, **nearest.facts)
@@ -27,19 +32,16 @@ def watch_retention(workspace: Workspace, now: datetime) -> None:
             alerts.emit(AlertKind.RETENTION_SAFE, table.label, said)
 
 
-@dataclass(slots=True)
-class _Known:
+def _known(
+    workspace: Workspace, now: datetime, tables: Iterable[StreamTable]
+) -> Mapping[_Place, list[Risk | Lost]]:
     """Each version of a source is looked up once, however many tables need it."""
+    needs = {_place(need): need for table in tables for need in needs_of(table)}
+    found: defaultdict[_Place, list[Risk | Lost]] = defaultdict(list)
+    for risk in retention_risks(workspace, now, needs.values()):
+        found[_place(risk.need)].append(risk)
+    return found
 
-    workspace: Workspace
-    now: datetime
-    _found: dict[tuple[str, str, int], tuple[Risk | Lost, ...]] = field(default_factory=dict)
 
-    def risks(self, needs: Iterable[Need]) -> list[Risk | Lost]:
-        return [replace(risk, need=need) for need in needs for risk in self._risks(need)]
-
-    def _risks(self, need: Need) -> tuple[Risk | Lost, ...]:
-        place = (need.location, need.identity, need.version)
-        if place not in self._found:
-            self._found[place] = retention_risks(self.workspace, self.now, [need])
-        return self._found[place]
+def _place(need: Need) -> _Place:
+    return (need.location, need.identity, need.version)

@@ -52,8 +52,9 @@ def run_lake(
     When the Spark of this process ends meanwhile, that is the error that is raised.
     """
     limits = limits_of(workspace.settings, workers)
+    stop = stop or threading.Event()
     # Who stops it means this run, not what others do in the same lake, now or later.
-    workspace = workspace.for_run()
+    workspace = workspace.for_run(stop.is_set)
     clock = SteadyClock()
     house = _House(workspace, clock, notice_names)
     book = LakeBook(workspace)
@@ -67,7 +68,7 @@ def run_lake(
     )
     executor = LakeExecutor(workspace)
     loop = Loop(
-        machine, executor, clock, onlooker or Blind(), stop or threading.Event(),
+        machine, executor, clock, onlooker or Blind(), stop,
         workspace.abandon, house.keep, executor.tidy,
     )  # fmt: skip
     done: list[RefreshResult] = []

@@ -16,7 +16,7 @@ from runnel.model.schedule import parse_duration
 from runnel.model.settings import Settings
 from runnel.model.stats import TableStats, summarize
 from runnel.model.tabular import Rows
-from runnel.schedule.outlook import Expected, Outlook
+from runnel.schedule.outlook import Outlook, seen_at
 
 _ALL = 1_000_000
 
@@ -32,7 +32,7 @@ def status(
     outlook = Outlook.of(tables, settings)
     shown = [table for table in tables if not table.is_hidden]
     wanted = [table for table in shown if key in (None, table.name.key)]
-    rows = [_status(reader, table, outlook.of_table(table.name.key, at), at) for table in wanted]
+    rows = [_status(reader, table, outlook, at) for table in wanted]
     return Rows(rows, TableStatus.COLUMNS)
 
 
@@ -122,20 +122,10 @@ def graph(reader: Questions) -> Graph:
     return Graph(tuple(nodes.values()), tuple(edges))
 
 
-def lag_of(table: StreamTable, now: datetime) -> float | None:
-    """How many seconds a table may be behind its sources; None: it was never filled."""
-    if table.frontier is None:
-        return None
-    # Another machine's clock may be a little ahead of this one's.
-    return max(0.0, (now - table.frontier.data_timestamp).total_seconds())
-
-
-def _status(
-    reader: Questions, table: StreamTable, expected: Expected, now: datetime
-) -> TableStatus:
+def _status(reader: Questions, table: StreamTable, outlook: Outlook, now: datetime) -> TableStatus:
     attempts = reader.history(table.name.key, 1)
     last = attempts[0] if attempts else None
-    lag = lag_of(table, now)
+    expected = outlook.of_table(table.name.key, now, seen_at(reader, table, now))
     below = [reader.find(key) for key in _hidden_below(table)]
     failing = next((t for t in below if t is not None and t.last_error), table)
     verified = reader.last_verification(table.id)
@@ -144,7 +134,7 @@ def _status(
         state=expected.state,
         mode=table.mode,
         schedule=_text(table),
-        lag_seconds=lag,
+        lag_seconds=expected.lag,
         target_seconds=expected.target,
         stale=expected.is_stale,
         data_timestamp=table.frontier.data_timestamp if table.frontier else None,

@@ -7,6 +7,7 @@ from math import inf
 
 from runnel.model.refresh import TableState
 from runnel.schedule.machine import Machine
+from runnel.schedule.staleness import lag_by
 from runnel.schedule.units import Unit
 from runnel.schedule.views import TableView
 
@@ -46,7 +47,7 @@ def sights(machine: Machine, now: float) -> list[Sight]:
 
 def _sight(machine: Machine, table: TableView, now: float) -> Sight:
     aim = machine.plan.aims[table.key]
-    lag = None if table.timestamp is None else max(0.0, now - table.timestamp)
+    lag = lag_by(machine.seen(table), now)
     due = _due(machine, machine.plan.graph.unit_of[table.key], table, now)
     return Sight(
         table.title, table.state, lag, aim.target, None if due == inf else due - now, table.errors,

@@ -23,6 +23,7 @@ class TableView:
     `is_restless`: a refresh has something to do even when no source changed. `label` is what to
     call a table before the user that is not the user's own. `since` is when it was last defined.
     A refresh takes `seconds`, and begins `waited` seconds after the instant that it leads to.
+    `seen_at`: when it came to its `timestamp`, where that was ahead of the clock.
     """
 
     key: str
@@ -44,6 +45,7 @@ class TableView:
     label: str = ""
     since: float = 0.0
     waited: float | None = None
+    seen_at: float | None = None
 
     @property
     def title(self) -> str:

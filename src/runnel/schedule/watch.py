@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from runnel.model.tabular import duration
 from runnel.schedule.held_up import HeldUp, held_up
 from runnel.schedule.lag import LagPlan
 from runnel.schedule.misses import misses
-from runnel.schedule.staleness import FRESH, is_stale, said_of
+from runnel.schedule.staleness import FRESH, Sightings, is_stale, lag_by, said_of
 from runnel.schedule.views import TableView
 
 _EVERY = 10.0
@@ -28,10 +28,12 @@ class Watch:
     alerts: Alerts
     most_errors: int
     known: dict[AlertKind, set[str]] = field(default_factory=dict)
+    sightings: Sightings = field(default_factory=Sightings)
     _looked_at: float | None = None
 
     def look(self, now: float, tables: Mapping[str, TableView], plan: LagPlan) -> None:
-        stale = _stale(now, tables, plan, self.known.get(AlertKind.STALE, ()))
+        self.sightings.look(now, tables)
+        stale = self._stale(now, tables, plan)
         self._tell(AlertKind.STALE, AlertKind.FRESH, tables, stale)
         self._tell_held_up(tables, held_up(tables, plan))
         self._end_outages(tables)
@@ -39,6 +41,22 @@ class Watch:
             self._looked_at = now
             missed = _missed(tables, plan)
             self._tell(AlertKind.LAG_UNREACHABLE, AlertKind.LAG_REACHABLE, tables, missed)
+
+    def _stale(
+        self, now: float, tables: Mapping[str, TableView], plan: LagPlan
+    ) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Who is suspended is not told to be late, nor to be in time again."""
+        known = self.known.get(AlertKind.STALE, ())
+        found: dict[str, tuple[str, dict[str, Any]]] = {}
+        for key, aim in plan.aims.items():
+            if key not in tables or aim.wanted_by:
+                continue
+            table = self.sightings.of(tables[key])
+            is_new = table.state is not TableState.SUSPENDED or key in known
+            if is_new and is_stale(table, aim.target, aim.cron, now):
+                facts = {"lag_seconds": lag_by(table, now), "target_seconds": aim.target}
+                found[key] = (said_of(table, aim.target, aim.cron, now), facts)
+        return found
 
     def _end_outages(self, tables: Mapping[str, TableView]) -> None:
         """They begin with a refresh that fails, which tells why; any process may see the end."""
@@ -92,23 +110,6 @@ _OVER = {
     AlertKind.FRESH: FRESH,
     AlertKind.LAG_REACHABLE: "keeps its target lag again",
 }
-
-
-def _stale(
-    now: float, tables: Mapping[str, TableView], plan: LagPlan, known: Collection[str]
-) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Who is suspended is not told to be late, nor to be in time again."""
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
-    for key, aim in plan.aims.items():
-        table = tables.get(key)
-        if table is None or aim.wanted_by:
-            continue
-        is_new = table.state is not TableState.SUSPENDED or key in known
-        if is_new and is_stale(table, aim.target, aim.cron, now):
-            lag = None if table.timestamp is None else now - table.timestamp
-            facts = {"lag_seconds": lag, "target_seconds": aim.target}
-            found[key] = (said_of(table, aim.target, aim.cron, now), facts)
-    return found
 
 
 def _missed(
