@@ -12,6 +12,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
+from runnel.compile.passed_names import refuse_passed_names
 from runnel.compile.places import point
 from runnel.compile.rewrites.left_laterals import write_left_laterals
 from runnel.compile.rewrites.ordered_aggregates import order_aggregates
@@ -41,6 +42,7 @@ def deterministic_text(query: str) -> str | None:
 
 def written(tree: exp.Query) -> str:
     """A rewritten query as text."""
+    refuse_passed_names(tree)
     try:
         return tree.sql(SparkSql, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
