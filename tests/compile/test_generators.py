@@ -72,7 +72,18 @@ def test_columns(query: str, expected: str) -> None:
         ("SELECT explode(array(explode(xs))) FROM t", "inside an expression"),
         ("SELECT explode(collection => xs) FROM t", "named arguments"),
         ("SELECT stack(id, 1, 2) FROM t", "computed number of rows"),
-        ("SELECT explode(xs), row_number() OVER (ORDER BY id) FROM t", "a window function"),
+        (
+            "SELECT explode(collect_list(id)) FROM t GROUP BY s ORDER BY COUNT(*) LIMIT 1",
+            "ordered by something",
+        ),
+        (
+            "SELECT explode(array((SELECT MAX(id) FROM t))), row_number() OVER (ORDER BY id) FROM t",
+            "of a subquery, or a function of *, beside a window",
+        ),
+        (
+            "SELECT id FROM t LEFT JOIN LATERAL stack(1, id) AS e(x) ON e.x > 1",
+            "stack() with a condition beside a column of type map<string,decimal(5,2)>",
+        ),
         ("SELECT * FROM t LATERAL VIEW my_function(xs) e", "MY_FUNCTION"),
         ("SELECT * FROM t, UNNEST(xs, xs)", "UNNEST of several arrays"),
         ("SELECT * FROM t RIGHT JOIN LATERAL explode(xs) AS e(x)", "RIGHT JOIN LATERAL"),

@@ -8,6 +8,7 @@ import pytest
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
+from runnel.compile.rewrites.determinism import deterministic_text
 from runnel.compile.sources import redirect
 from runnel.errors import InvalidQuery
 
@@ -66,3 +67,17 @@ def test_an_operator_that_spark_has_not() -> None:
     with pytest.raises(InvalidQuery) as caught:
         parse("FROM t |> SHUFFLE x")
     assert "|> SHUFFLE is no pipe operator" in (caught.value.detail or "")
+
+
+def test_a_query_that_is_written_anew_has_no_names_of_tables_behind_pipes() -> None:
+    passed = "FROM t |> JOIN u ON t.a = u.a |> EXTEND 1 AS one"
+    assert deterministic_text(f"{passed} |> WHERE u.b > 1") is None
+    for query in (
+        f"{passed} |> AGGREGATE collect_list(u.b) AS bs GROUP BY one",
+        f"{passed} |> LEFT JOIN LATERAL explode(u.bs) AS e(b)",
+        f"{passed} |> DROP one |> AGGREGATE collect_list(1) AS bs GROUP BY (SELECT MAX(v.a) FROM v WHERE v.b = t.b)",
+    ):
+        with pytest.raises(InvalidQuery) as caught:
+            deterministic_text(query)
+        assert "behind a pipe" in caught.value.primary
+    assert deterministic_text(f"{passed} |> AS q |> AGGREGATE collect_list(q.b) AS bs")

@@ -15,6 +15,7 @@ from runnel.compile.joins import join_relations
 from runnel.compile.lateral_subqueries import is_lateral_subquery, join_lateral_subquery
 from runnel.compile.laterals import is_lateral_function, join_lateral, table_function
 from runnel.compile.ordering import limit_relation
+from runnel.compile.passed_names import passes_names
 from runnel.compile.pivot import pivoted, pivots_of
 from runnel.compile.places import at
 from runnel.compile.program import weight_of
@@ -141,6 +142,8 @@ class Builder:
             case exp.Subquery():
                 relation = self.query(node.this, self.with_(node, ctes))
                 relation = limit_relation(self, node, relation)
+                if passes_names(node):
+                    return relation.node, relation.with_tables()
                 return relation.node, relation.scope(node.alias or None, column_aliases(node))
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node, ctes)

@@ -18,6 +18,7 @@ from runnel.compile.cut_correlated import correlated_grouping
 from runnel.compile.cut_places import Grouping, Known, is_read_by_name
 from runnel.compile.grouping import is_grouped
 from runnel.compile.parse import parse
+from runnel.compile.passed_names import column_by_passed_name
 from runnel.compile.rewrites.determinism import written
 from runnel.compile.sources import is_cte
 from runnel.model.names import TableName
@@ -43,6 +44,9 @@ def read_from_tables(query: str, known: Known, tables: Mapping[str, TableName]) 
 
 
 def _groupings(tree: exp.Query, known: Known) -> Iterator[Grouping]:
+    # What is read elsewhere is written anew.
+    if column_by_passed_name(tree) is not None:
+        return
     for select in tree.find_all(exp.Select):
         if select is not tree and _is_taken(select):
             found = correlated_grouping(select, known) or _uncorrelated(select)

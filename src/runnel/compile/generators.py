@@ -1,4 +1,4 @@
-"""Table functions: explode, posexplode, inline, stack and json_tuple, over the rows of a node."""
+"""Table functions over the rows of a node: explode, posexplode, inline, stack and the like."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Generate, Node
+from runnel.algebra.nodes import Generate, Node, Project, identity
 from runnel.algebra.scalar import Scalar
 from runnel.compile.scalars import function_name, resolve, to_scalar
 from runnel.compile.scope import Scope
@@ -20,7 +20,8 @@ from runnel.model.columns import Column
 if TYPE_CHECKING:
     from runnel.compile.build import Builder
 
-_WITH_OUTER = frozenset({"explode", "posexplode", "inline"})
+_OF_VARIANT = "variant_explode"
+_WITH_OUTER = frozenset({"explode", "posexplode", "inline", _OF_VARIANT})
 _FUNCTIONS = _WITH_OUTER | {"stack", "json_tuple"}
 
 Outputs = tuple[tuple[str | None, Column], ...]
@@ -62,15 +63,10 @@ def generate(
     scope: Scope,
     generator: Generator,
     names: Sequence[str] = (),
-) -> tuple[Node, Outputs]:
+) -> tuple[Generate, Outputs]:
     """The rows with what the function gives for each, its columns called by `names` if given."""
     arguments = [to_scalar(resolve(a, scope)) for a in generator.arguments]
-    own = {c.name for c in node.columns}
-    if not all(argument.reads <= own for argument in arguments):
-        raise NotDifferentiable(
-            f"{generator.function}() of a column of the outer query",
-            hint="use refresh mode FULL or AUTO",
-        )
+    node, arguments = _with_outer(builder, node, arguments)
     function, found = _described(builder, node, generator.function, arguments)
     if names and len(names) != len(found):
         raise InvalidQuery(
@@ -82,6 +78,19 @@ def generate(
     return made, tuple(zip(called, columns, strict=True))
 
 
+def _with_outer(builder: Builder, node: Node, arguments: list[Scalar]) -> tuple[Node, list[Scalar]]:
+    """What reads the query around becomes a column first: rows can be given that for each value."""
+    own = {c.name for c in node.columns}
+    outer = [argument for argument in arguments if not argument.reads <= own]
+    if not outer:
+        return node, arguments
+    columns = [builder.fresh(type_) for type_ in builder.types_of(outer)]
+    made = dict(zip(outer, columns, strict=True))
+    items = tuple((column, argument) for argument, column in made.items())
+    read = [Scalar.column(made[a].name) if a in made else a for a in arguments]
+    return Project(node, (*identity(node.columns), *items)), read
+
+
 def _described(
     builder: Builder, node: Node, function: str, arguments: list[Scalar]
 ) -> tuple[Scalar, list[tuple[str, str]]]:
@@ -91,11 +100,18 @@ def _described(
     if function == "json_tuple":
         return call(function, arguments), [(f"c{i}", "string") for i in range(len(arguments) - 1)]
     (type_,) = builder.types_of(arguments)
-    columns = _fields(type_) if function == "inline" else _elements(type_)
+    columns = _columns(function, type_)
     if columns is None:
         raise InvalidQuery(f"{function}() of a {type_}")
     position = [("pos", "int")] if function == "posexplode" else []
     return call(function, arguments), [*position, *columns]
+
+
+def _columns(function: str, type_: str) -> list[tuple[str, str]] | None:
+    if function == _OF_VARIANT:
+        given = [("pos", "int"), ("key", "string"), ("value", "variant")]
+        return given if type_ == "variant" else None
+    return _fields(type_) if function == "inline" else _elements(type_)
 
 
 def _elements(type_: str) -> list[tuple[str, str]] | None:

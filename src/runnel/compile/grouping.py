@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 
 def is_grouped(select: exp.Select) -> bool:
-    """Whether the SELECT aggregates, with or without GROUP BY; its subqueries are not asked."""
-    if select.args.get("group"):
+    """Whether the SELECT aggregates, with or without GROUP BY; its subqueries are not asked.
+
+    HAVING alone makes one group of all rows.
+    """
+    if select.args.get("group") or select.args.get("having"):
         return True
-    having = select.args.get("having")
-    expressions = [*select.expressions, *([having.this] if having else [])]
-    nodes = (node for e in expressions for node in _own_nodes(e))
+    nodes = (node for e in select.expressions for node in _own_nodes(e))
     return any(is_aggregate(node) and not is_over_window(node) for node in nodes)
 
 

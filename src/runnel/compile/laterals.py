@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from runnel.algebra.nodes import Filter, Node, OneRow
+from runnel.algebra.nodes import Filter, Generate, Node, OneRow
+from runnel.algebra.scalar import Scalar
 from runnel.compile.generators import Generator, Outputs, generate, generator_of
 from runnel.compile.inline_tables import inline_table, range_table
+from runnel.compile.matching_elements import keep_matching
 from runnel.compile.scalars import conjuncts, function_name, resolve, to_scalar
 from runnel.compile.scope import Entry, Scope
 from runnel.errors import NotDifferentiable
@@ -43,19 +45,20 @@ def join_lateral(builder: Builder, node: Node, scope: Scope, join: exp.Join) -> 
         raise NotDifferentiable(f"{side or kind} JOIN LATERAL", hint="use JOIN or LEFT JOIN")
     if join.args.get("using") or join.method:
         raise NotDifferentiable("JOIN LATERAL with USING or NATURAL", hint="write it with ON")
-    on = join.args.get("on")
-    conditions = [c for c in conjuncts(on) if c != exp.true()] if on else []
-    if conditions and side == "LEFT":
-        raise NotDifferentiable(
-            "LEFT JOIN LATERAL of a table function with a condition",
-            hint="filter the array: explode_outer(filter(xs, x -> ...))",
-        )
     generator = _generator(join.this if isinstance(join.this, exp.Unnest) else join.this.this)
-    node, scope = _widened(builder, node, scope, generator.outer(side == "LEFT"), join.this)
-    if conditions:
-        seen = Scope(scope.entries, builder.outer)
-        node = Filter(node, tuple(to_scalar(resolve(c, seen)) for c in conditions))
-    return node, scope
+    before = Scope(scope.entries, builder.outer)
+    made, scope = _widened(builder, node, scope, generator.outer(side == "LEFT"), join.this)
+    conditions = _conditions(join.args.get("on"), Scope(scope.entries, builder.outer))
+    if not conditions:
+        return made, scope
+    if side == "LEFT":
+        return keep_matching(builder, made, generator, before, conditions), scope
+    return Filter(made, conditions), scope
+
+
+def _conditions(on: exp.Expr | None, seen: Scope) -> tuple[Scalar, ...]:
+    found = [c for c in conjuncts(on) if c != exp.true()] if on is not None else []
+    return tuple(to_scalar(resolve(c, seen)) for c in found)
 
 
 def table_function(builder: Builder, node: exp.Expr) -> tuple[Node, Scope]:
@@ -85,7 +88,7 @@ def _generator(function: exp.Expr) -> Generator:
 
 def _widened(
     builder: Builder, node: Node, scope: Scope, generator: Generator, item: exp.Expr
-) -> tuple[Node, Scope]:
+) -> tuple[Generate, Scope]:
     seen = Scope(scope.entries, builder.outer)
     made, outputs = generate(builder, node, seen, generator, _names(item))
     return made, Scope(scope.entries + _entries(outputs, item))

@@ -20,6 +20,7 @@ from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from runnel.compile.passed_names import pass_names
 from runnel.errors import InvalidQuery
 
 _OPEN = frozenset({"expressions", "from_", "joins", "laterals"})
@@ -197,7 +198,10 @@ def _nested(query: exp.Query, alias: exp.Expr | None = None) -> exp.Select:
     inner = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
     if not inner.alias:
         name = alias or _name_of(query)
-        inner.set("alias", exp.TableAlias(this=name.copy()) if name is not None else None)
+        if name is not None:
+            inner.set("alias", exp.TableAlias(this=name.copy()))
+        else:
+            pass_names(inner)
     elif alias is not None:
         return _nested(exp.select("*").from_(inner, copy=False), alias)
     return exp.select("*").from_(inner, copy=False)

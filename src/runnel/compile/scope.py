@@ -70,6 +70,13 @@ class Scope:
                 return exp.column(entry.name, table=entry.qualifier, quoted=True)
         return None
 
+    def origin(self, column: str, name: str | None) -> Entry | None:
+        """The table's column of that name, which USING may have merged with another."""
+        for entry in self.entries:
+            if entry.column.name == column and entry.qualifier and _same(entry.name, name or ""):
+                return entry
+        return None
+
     def _matches(self, schema: str | None, qualifier: str | None, name: str) -> list[Entry]:
         return [
             e

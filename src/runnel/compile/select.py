@@ -24,8 +24,8 @@ from runnel.compile.scalars import (
     star_of,
     to_scalar,
 )
-from runnel.compile.scope import Scope
-from runnel.compile.select_generator import build_generated, has_generator
+from runnel.compile.scope import Entry, Scope
+from runnel.compile.select_generator import build_generated, expand_rows, has_generator
 from runnel.compile.select_subqueries import filled_select, lifted_select
 from runnel.compile.session_windows import attach_sessions, has_sessions
 from runnel.compile.subqueries import attach_all, filter_by
@@ -39,21 +39,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """A resolved item of the select list and the name others may call it by."""
+    """A resolved item of the select list and the name others may call it by.
+
+    `origin` is the column that it passes on under its own name.
+    """
 
     name: str | None
     expression: exp.Expr
+    origin: Entry | None = None
 
 
 def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> Relation:
     """Build a SELECT bottom up, in the order SQL evaluates its clauses."""
-    if has_generator(select):
+    if has_generator(select) and is_grouped(select):
         return build_generated(builder, select, ctes)
     node, scope = rows_of(builder, select, ctes)
-    text = SelectText(select, scope)
+    written = select
     select, early, late = lifted_select(select)
     node, values = attach_all(builder, node, scope, early, ctes)
     select = filled_select(select, values)
+    node, scope, generated = expand_rows(builder, select, node, scope)
+    builder.ties.show_generated(written, generated)
+    text = SelectText(generated.shown(written), scope)
+    select = generated.shown(select)
     if has_sessions(select):
         select, node, scope = attach_sessions(builder, select, node, scope)
     shown = select_items(select, scope)
@@ -70,13 +78,12 @@ def build_select(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) 
         if grouped.having is not None:
             having = conjuncts(fill(grouped.having, values))
             node = Filter(node, tuple(to_scalar(c) for c in having))
-    elif select.args.get("having"):
-        raise NotDifferentiable("HAVING without aggregation", hint="write it as WHERE")
     node, expressions = attach_windows(builder, node, [i.expression for i in items], spell, text)
     if qualify is not None:
         node = Filter(node, tuple(to_scalar(c) for c in conjuncts(expressions.pop())))
     node, outputs = _output(builder, select, node, expressions, len(shown), ordering)
-    return Relation(node, tuple(zip((item.name for item in shown), outputs, strict=True)))
+    named = zip((item.name for item in shown), outputs, strict=True)
+    return Relation(node, tuple(named), tuple(item.origin for item in shown))
 
 
 def _output(
@@ -161,10 +168,15 @@ def select_items(select: exp.Select, scope: Scope) -> list[SelectItem]:
         with at(node):
             expression = resolve(node.unalias(), scope, aliases, with_windows=True)
         name = node.alias or (node.name if isinstance(node, (exp.Column, exp.Dot)) else None)
-        items.append(SelectItem(name if marked(node) is None else None, expression))
+        items.append(_item(node, name if marked(node) is None else None, expression, scope))
         if node.alias:
             aliases[node.alias.lower()] = expression
     return items
+
+
+def _item(node: exp.Expr, name: str | None, expression: exp.Expr, scope: Scope) -> SelectItem:
+    column = marked(expression) if isinstance(node, exp.Column) else None
+    return SelectItem(name, expression, scope.origin(column, name) if column else None)
 
 
 def _from(builder: Builder, select: exp.Select, ctes: Mapping[str, Any]) -> tuple[Node, Scope]:
@@ -188,7 +200,8 @@ def _expand(star: exp.Star, node: exp.Expr, scope: Scope) -> list[SelectItem]:
         value = replaced.get((entry.name or "").lower())
         with at(value or node):
             made = resolve(value, scope, with_windows=True) if value else mark(entry.column.name)
-        found.append(SelectItem(entry.name, made))
+        origin = None if value else scope.origin(entry.column.name, entry.name)
+        found.append(SelectItem(entry.name, made, origin))
     if not found:
         raise InvalidQuery("* stands for no column here")
     return found

@@ -52,7 +52,7 @@ def combine(
     else:
         node = _counted(builder, sides, _TIMES[operation.key])
     names = (name for name, _ in left.outputs)
-    return Relation(node, tuple(zip(names, node.columns, strict=True)))
+    return Relation(node, tuple(zip(names, node.columns, strict=True)), left.origins)
 
 
 def _union(builder: Builder, sides: tuple[Node, Node]) -> Node:

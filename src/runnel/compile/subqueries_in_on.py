@@ -7,7 +7,7 @@ A row of L is found in M by all its columns, since equal rows have equal partner
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -23,6 +23,7 @@ from runnel.model.columns import Column
 if TYPE_CHECKING:
     from runnel.compile.build import Builder
 
+_CONSTRUCT = "a subquery in ON"
 _PADDED = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
 
 
@@ -37,20 +38,33 @@ def join_on_subquery(
         return _found(builder, left, pairs, is_anti=kind == "ANTI")
     if side not in _PADDED:
         return pairs
-    columns = left.columns + right.columns
+    kept = [n for n, is_kept in zip((left, right), _PADDED[side], strict=True) if is_kept]
+    return with_unmatched(builder, pairs, kept, left.columns + right.columns)
+
+
+def with_unmatched(
+    builder: Builder,
+    pairs: Node,
+    kept: Sequence[Node],
+    columns: tuple[Column, ...],
+    construct: str = _CONSTRUCT,
+) -> Node:
+    """The pairs, and padded with NULLs the rows of the kept sides that are in none."""
     branches: list[Node] = [Project(pairs, identity(columns))]
-    for node, is_kept in zip((left, right), _PADDED[side], strict=True):
-        if is_kept:
-            branches.append(_padded(_found(builder, node, pairs, is_anti=True), columns))
+    for node in kept:
+        unmatched = _found(builder, node, pairs, is_anti=True, construct=construct)
+        branches.append(_padded(unmatched, columns))
     return UnionAll(tuple(branches), columns)
 
 
-def _found(builder: Builder, node: Node, pairs: Node, *, is_anti: bool) -> Node:
+def _found(
+    builder: Builder, node: Node, pairs: Node, *, is_anti: bool, construct: str = _CONSTRUCT
+) -> Node:
     """The rows of a side that are, or are not, in a pair."""
     for column in node.columns:
         if not is_comparable(column.type):
             raise NotDifferentiable(
-                f"a subquery in ON beside a column of type {column.type}",
+                f"{construct} beside a column of type {column.type}",
                 hint="leave the column out in a subquery in FROM",
             )
     copies = tuple((builder.fresh(c.type), Scalar.column(c.name)) for c in node.columns)

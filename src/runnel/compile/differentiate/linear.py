@@ -83,11 +83,14 @@ def repeat_sql(node: Repeat, source: str) -> str:
 
 def generate_sql(node: Generate, source: str) -> str:
     names = names_of(node.generated)
+    read = f"SELECT {listed(names_of(node.columns), W)} FROM {source}"
+    function, alias = str(node.function), f"of_{names[0]}"
+    if function.startswith("variant_explode("):
+        # Spark knows it in FROM only.
+        word = "_outer(" if node.is_outer else "("
+        return f"{read},\nLATERAL {function.replace('(', word, 1)} AS {alias}({listed(names)})"
     view = "LATERAL VIEW OUTER" if node.is_outer else "LATERAL VIEW"
-    return (
-        f"SELECT {listed(names_of(node.columns), W)} FROM {source}\n"
-        f"{view} {node.function} of_{names[0]} AS {listed(names)}"
-    )
+    return f"{read}\n{view} {function} {alias} AS {listed(names)}"
 
 
 def union_sql(node: UnionAll, sources: list[tuple[Node, str]]) -> str:

@@ -26,6 +26,7 @@ from runnel.algebra.nodes import (
 )
 from runnel.algebra.scalar import Scalar
 from runnel.compile.normalize.rebuild import with_inputs
+from runnel.model.columns import Column
 
 
 def prune_columns(node: Node) -> Node:
@@ -88,8 +89,7 @@ def _prune_union(node: UnionAll, needed: set[str]) -> UnionAll:
         kept = tuple(child.columns[i] for i in places)
         pruned = _prune(child, {c.name for c in kept})
         # A branch may carry more columns than asked (a filter's): bring it to the exact list.
-        items = identity(kept)
-        inputs.append(pruned if pruned.columns == kept else Project(pruned, items))
+        inputs.append(_exactly(pruned, kept))
     return UnionAll(tuple(inputs), tuple(node.columns[i] for i in places))
 
 
@@ -106,7 +106,14 @@ def _prune_window(node: Window, needed: set[str]) -> Node:
     wanted = needed | set(node.partition) | {name for call in calls for name in call.reads}
     if not calls:
         return _prune(node.input, needed)
-    return Window(_prune(node.input, wanted), node.partition, calls)
+    rows = _prune(node.input, wanted)
+    kept = tuple(c for c in rows.columns if c.name in wanted)
+    # Copies are placed in any order: they must not differ in a column that nobody asked for.
+    return Window(_exactly(rows, kept), node.partition, calls)
+
+
+def _exactly(node: Node, columns: tuple[Column, ...]) -> Node:
+    return node if node.columns == columns else Project(node, identity(columns))
 
 
 def _reads(scalars: Iterable[Scalar]) -> set[str]:

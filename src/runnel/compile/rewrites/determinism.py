@@ -12,12 +12,14 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.parse import parse
+from runnel.compile.passed_names import refuse_passed_names
 from runnel.compile.places import point
+from runnel.compile.rewrites.left_laterals import write_left_laterals
 from runnel.compile.rewrites.ordered_aggregates import order_aggregates
 from runnel.errors import InvalidQuery, UserError
 
 # Each takes the tree and returns it, or a copy that it has changed.
-PASSES: tuple[Callable[[exp.Query], exp.Query], ...] = (order_aggregates,)
+PASSES: tuple[Callable[[exp.Query], exp.Query], ...] = (order_aggregates, write_left_laterals)
 
 
 def make_deterministic(tree: exp.Query) -> exp.Query:
@@ -40,6 +42,7 @@ def deterministic_text(query: str) -> str | None:
 
 def written(tree: exp.Query) -> str:
     """A rewritten query as text."""
+    refuse_passed_names(tree)
     try:
         return tree.sql(SparkSql, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
