@@ -1,7 +1,7 @@
 """A compiled query run in memory on DuckDB: sources, trace, change programs, readout.
 
-Each source is one table holding its plain contents, its reading with weights and its change, for every
-round; `SET VARIABLE round` chooses which of them the views show, so that texts are prepared once.
+Each source is one table holding its plain contents, its reading with weights and its change in the
+present round; the views on them stay the same, so that statements are prepared once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ def connection() -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
     con.execute("SET threads = 1")
     con.execute("PRAGMA disable_optimizer")
-    con.execute("SET VARIABLE round = 0")
     con.execute("CREATE MACRO pmod(x, n) AS mod(x, n)")
     con.execute("CREATE MACRO array_repeat(x, n) AS [x for i in range(n)]")
     return con
@@ -66,42 +65,61 @@ class DuckSources:
         self.con = con
         self.tables = tables
         self.places = {table.schema.key: i for i, table in enumerate(tables)}
+        self._rows: dict[tuple[int, int], str] = {}
+        self._number = 0
+        self._held = [""] * len(tables)
         for place, table in enumerate(tables):
             self._create(place, table)
 
     def _create(self, place: int, table: Table) -> None:
         columns = ", ".join(f'"{c.name}" {duck_type(c.type)}' for c in table.columns)
         names = ", ".join(f'"{c.name}"' for c in table.columns)
-        now = "__round = getvariable('round')"
         data = f"k_data_{place}"
         weight = weight_of(c.name for c in table.columns)
         name = TableName.parse(table.name)
         schema = "main" if name.schema == "default" else name.schema
         self.con.execute(
-            f"CREATE OR REPLACE TABLE {data} (__role CHAR, __round INT, __count BIGINT, {columns});"
+            f"CREATE OR REPLACE TABLE {data} (__role CHAR, __count BIGINT, {columns});"
             + ("" if schema == "main" else f'CREATE SCHEMA IF NOT EXISTS "{schema}";')
-            + f'CREATE OR REPLACE VIEW "{schema}"."{name.name}" AS SELECT {names} FROM {data} WHERE __role = \'p\' AND {now};'
-            f"CREATE OR REPLACE VIEW k_new_{place} AS SELECT {names}, __count AS {weight} FROM {data} WHERE __role = 'n' AND {now};"
-            f"CREATE OR REPLACE VIEW k_change_{place} AS SELECT {names}, __count AS {weight} FROM {data} WHERE __role = 'c' AND {now}"
+            + f'CREATE OR REPLACE VIEW "{schema}"."{name.name}" AS SELECT {names} FROM {data} WHERE __role = \'p\';'
+            f"CREATE OR REPLACE VIEW k_new_{place} AS SELECT {names}, __count AS {weight} FROM {data} WHERE __role = 'n';"
+            f"CREATE OR REPLACE VIEW k_change_{place} AS SELECT {names}, __count AS {weight} FROM {data} WHERE __role = 'c'"
         )
 
     def load(self, key: str, first_round: int, moments: Iterable[Moment]) -> None:
-        """Store one source's moments, one a round."""
-        values = []
+        """Keep one source's moments, one a round."""
+        place = self.places[key]
         for number, moment in enumerate(moments, first_round):
             parts = (
                 ("p", [(row, 1) for row in moment.contents]),
                 ("n", moment.reading),
                 ("c", moment.change),
             )
-            for role, rows in parts:
-                for row, weight in rows:
-                    values.append(f"('{role}',{number},{weight},{','.join(map(literal, row))})")
-        if values:
-            self.con.execute(f"INSERT INTO k_data_{self.places[key]} VALUES {','.join(values)}")
+            values = [
+                f"('{role}',{weight},{','.join(map(literal, row))})"
+                for role, rows in parts
+                for row, weight in rows
+            ]
+            self._rows[place, number] = ",".join(values)
+            if number == self._number and (shown := self._shown(place)):
+                self.con.execute(shown)
 
     def set_round(self, number: int) -> None:
-        self.con.execute(f"SET VARIABLE round = {number}")
+        """Let the tables hold a round."""
+        if number != self._number:
+            self._number = number
+            shown = "".join(map(self._shown, range(len(self.tables))))
+            if shown:
+                self.con.execute(f"BEGIN;{shown}COMMIT")
+
+    def _shown(self, place: int) -> str:
+        """What brings the round's rows into a table, if it has others."""
+        values, held = self._rows.get((place, self._number), ""), self._held[place]
+        self._held[place] = values
+        if values == held:
+            return ""
+        emptied = f"DELETE FROM k_data_{place};" if held else ""
+        return emptied + (f"INSERT INTO k_data_{place} VALUES {values};" if values else "")
 
 
 class DuckQuery:
@@ -127,6 +145,7 @@ class DuckQuery:
         self._translated: dict[str, str] = {}
         self._statements: dict[int, str] = {}
         self._parsed: dict[str, duckdb.Statement] = {}
+        self._prepared: dict[str, str] = {}
         self._full: str | None = None
         layout = compiled.layout
         self.stored = [c.name for c in layout.stored]
@@ -142,7 +161,18 @@ class DuckQuery:
         return bag(self._rows(sql))
 
     def _rows(self, sql: str) -> list[Row]:
-        """The rows of a query; parsing takes half of the time, so that is done once a text."""
+        """The rows of a query; to plan it takes half of the time, so that is done once a text."""
+        if self.with_tables:
+            return self._rows_of_steps(sql)
+        if sql not in self._prepared:
+            # What another query has prepared by this name is of a trace that it has no more.
+            name = f"k_query_{len(self._prepared)}"
+            self.con.execute(f"PREPARE {name} AS {sql}")
+            self._prepared[sql] = f"EXECUTE {name}"
+        return self.con.execute(self._prepared[sql]).fetchall()
+
+    def _rows_of_steps(self, sql: str) -> list[Row]:
+        """The same where steps are tables, with each of which it would be planned again."""
         if sql not in self._parsed:
             (self._parsed[sql],) = self.con.extract_statements(sql)
         return self.con.execute(self._parsed[sql]).fetchall()
@@ -155,7 +185,7 @@ class DuckQuery:
         """The stored rows of the whole result, netted."""
         program = self.compiled.full_program()
         if len(program.steps) > 1:
-            return _weighted(self._rows(self._tables(program)))
+            return _weighted(self._rows_of_steps(self._tables(program)))
         if self._full is None:
             names = ", ".join(self._typed())
             self._full = f"SELECT {names}, __weight FROM ({self._text(program.output.sql)})"
@@ -169,7 +199,7 @@ class DuckQuery:
         has_rounds = any(step.again for step in program.steps)
         is_split = self.with_tables or has_rounds
         sql = self._tables(program) if is_split else self._ctes(program)
-        rows = self._rows(sql)
+        rows = self._rows_of_steps(sql) if is_split else self._rows(sql)
         totals = _weighted(rows)
         assert len(totals) == len(rows), f"the output is not netted: {rows}"
         return totals
