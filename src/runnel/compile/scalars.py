@@ -14,6 +14,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from runnel.algebra.scalar import Scalar
 from runnel.compile.dialect import SparkSql
+from runnel.compile.lambda_variables import rename_variables
 from runnel.compile.scope import Entry, Scope, parts_of
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
@@ -49,7 +50,7 @@ def resolve(
     `aliases` are other names in sight (of the SELECT list); the columns of FROM win over them, and
     they win over those of the query around.
     """
-    node = _spread(node.copy(), scope)
+    node = rename_variables(_spread(node.copy(), scope))
     check_expression(node, with_windows)
 
     def replace(inner: exp.Expr) -> exp.Expr:
