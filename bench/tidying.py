@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runnel.api import Lake
+from runnel.model.results import TIDYING
 from runnel.refresh.superseded import most_superseded
 
 
 def compact_all(lake: Lake, names: Iterable[str]) -> dict[str, float]:
-    """Compact tables, so that none of them is due for it in the next round; seconds of each."""
+    """Compact tables, so that none of them is due for it in the next round; seconds of each.
+
+    What the round before was large enough for has been compacted then.
+    """
     done = {name: lake.compact(name) for name in names}
-    return {name: result.seconds for name, result in done.items() if result.compacted}
+    return {
+        name: result.seconds if result.compacted else _after_the_last(lake, name)
+        for name, result in done.items()
+    }
+
+
+def _after_the_last(lake: Lake, name: str) -> float:
+    return lake.history(name, limit=1)[0].phases.get(TIDYING, 0.0)
 
 
 def a_round(lake: Lake, name: str, compacted: dict[str, float]) -> float:

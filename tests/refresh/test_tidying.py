@@ -81,6 +81,25 @@ def test_rows_that_only_cancel_others_are_compacted_away(
     assert lake.verify("kept").ok
 
 
+def test_what_was_just_put_in_order_is_not_tidied_after_one_refresh(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What AUTO expects to be tidied is what will be."""
+    monkeypatch.setattr(superseded, "_SMALL", 0)
+    all_of_it = replace(lake.settings, compact_share=0.0)
+    monkeypatch.setattr(lake._workspace, "settings", all_of_it)
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("kept", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
+    for number, is_tidied in ((1, False), (2, True)):
+        table = lake._workspace.catalog.find("default.kept")
+        assert table is not None
+        expected = superseded.rows_to_tidy(lake._workspace, table, 1, [])
+        source.delete(f"id = {number}")
+        lake.refresh("kept")
+        assert (_trace(lake, "kept").last_commit().since == number + 1) == is_tidied
+        assert (expected > 0) == is_tidied
+
+
 def test_what_a_consumer_has_not_read_yet_is_no_reason_to_compact(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,8 @@ _OLD = range(2, 5)
 _NEAR = 1.5
 # The first differential refresh compiles its stages and runs them cold.
 _COLD = 3.0
+# Changes of about the same size, this many times as many rows at most.
+_ALIKE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ def predict(
         known = _Scales(full, full, model_rows(change_rows))
     elif not measured_f:
         full = known.base
-    one = known.base * model_base(total_rows) + known.cost_of_rows(model_rows(change_rows))
+    one = known.cost(change_rows, total_rows)
+    if (others := _without_one_like(change_rows, attempts, full)) is not None:
+        one = min(one, (one + others.cost(change_rows, total_rows)) / 2)
     other = full * model_full(total_rows, is_compared=is_compared)
     is_measured = measured_f and known.is_measured
     tidying = _tidying(tidied_rows, attempts)
@@ -150,6 +154,9 @@ class _Scales:
     known: float
     is_measured: bool = False
 
+    def cost(self, change_rows: int, total_rows: int) -> float:
+        return self.base * model_base(total_rows) + self.cost_of_rows(model_rows(change_rows))
+
     def cost_of_rows(self, modelled: float) -> float:
         beyond = max(0.0, modelled - self.known)
         return self.rows * (modelled - beyond) + min(_BULK_SHARE * self.rows, _IN_BULK) * beyond
@@ -161,8 +168,23 @@ def _differential_scales(attempts: list[Attempt], full: float) -> _Scales | None
     Refreshes of few rows tell nothing about the rows: slow ones must not be multiplied by rows.
     """
     samples = _samples(attempts, RefreshAction.DIFFERENTIAL)
-    if not samples:
-        return None
+    return _scales_of(samples, full) if samples else None
+
+
+def _without_one_like(change_rows: int, attempts: list[Attempt], full: float) -> _Scales | None:
+    """What the others tell where a single refresh had about as many changed rows, and most of all.
+
+    A larger change takes other forms, which compile and run cold the first time.
+    """
+    samples = _samples(attempts, RefreshAction.DIFFERENTIAL)
+    most = max((rows for *_, rows in samples), default=0.0)
+    others = [sample for sample in samples if sample[-1] * _ALIKE <= most]
+    is_alike = most / _ALIKE < model_rows(change_rows) < most * _ALIKE
+    is_single = len(others) == len(samples) - 1
+    return _scales_of(others, full) if others and is_alike and is_single else None
+
+
+def _scales_of(samples: list[tuple[float, float, float]], full: float) -> _Scales:
     per_row = _per_row(samples)
     if per_row is None:
         per_row = min(1.0, full)

@@ -29,7 +29,8 @@ def rows_to_tidy(
     workspace: Workspace, table: StreamTable, change_rows: int, history: Iterable[Attempt]
 ) -> int:
     """How many rows are rewritten after a differential refresh of a change; 0 when none are."""
-    if table.epoch == 0:
+    # One epoch after the last time it is not due yet.
+    if table.epoch == 0 or table.epoch <= table.since:
         return 0
     trace = workspace.trace(table)
     rows = trace.row_estimate(table.epoch)
