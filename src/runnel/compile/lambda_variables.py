@@ -2,7 +2,7 @@
 
     filter(xs, a0 -> a0 > id)        a0_ -> a0_ > a0        where the tree calls id a0
 
-Names of the tree end with a digit or begin with two underscores. As in Spark, a variable is found
+Columns of the tree are called a0, a1, ..., what it adds begins with two underscores. As in Spark, a variable is found
 whatever its case, and hides a column of its name.
 """
 
@@ -12,7 +12,7 @@ import re
 
 from sqlglot import exp
 
-_LIKE_OURS = re.compile(r"__\w*[^_]|\w*\d", re.ASCII)
+_LIKE_OURS = re.compile(r"__\w*[^_]|a\d+", re.ASCII | re.IGNORECASE)
 # Where a value stands in what also gives it a name, or has a part of it.
 _VALUE_OF: dict[type[exp.Expr], str] = {
     exp.Alias: "this",
@@ -36,7 +36,8 @@ def rename_variables(node: exp.Expr) -> exp.Expr:
 
 
 def _renamed(name: str) -> str:
-    return f"{name}_" if _LIKE_OURS.fullmatch(name) else name
+    # In lower case: what compares names as they are written is to find it, too.
+    return f"{name.lower()}_" if _LIKE_OURS.fullmatch(name) else name
 
 
 def _as_variable(column: exp.Column) -> exp.Expr:

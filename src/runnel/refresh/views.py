@@ -8,7 +8,7 @@ while the process lives that defined the table: what others call by its name is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from runnel.catalog import StreamTable
@@ -68,16 +68,24 @@ class ViewFinder:
         return view
 
 
-def names_behind(workspace: Workspace, table: StreamTable) -> frozenset[str]:
-    """The keys of the tables that a query reads, itself or through views, before it is compiled."""
+def names_behind(
+    workspace: Workspace, table: StreamTable, known: Collection[str] = ()
+) -> frozenset[str]:
+    """The keys of the tables that a query reads, itself or through views, before it is compiled.
+
+    `known` are those of tables that are about to be made: what else still has such a name, in a
+    Spark that served a table of that name before, is not looked at.
+    """
     find, found = ViewFinder.of(workspace, table), set[str]()
     texts, seen = [(table.query, "default", True)], set[str]()
     while texts:
         text, schema, is_free = texts.pop()
         for reference in table_references(text, schema):
-            view = find(reference.name, is_free and not reference.is_qualified)
+            key = reference.name.key
+            may_be_temporary = is_free and not reference.is_qualified
+            view = find(reference.name, may_be_temporary) if key not in known else None
             if view is None:
-                found.add(reference.name.key)
+                found.add(key)
             elif view.key not in seen:
                 seen.add(view.key)
                 texts.append((view.text, view.schema, view.is_temporary))

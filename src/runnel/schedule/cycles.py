@@ -66,10 +66,12 @@ def goes_round(workspace: Workspace, draft: StreamTable) -> bool:
     return any(key in cycle for cycle in components(graph) if is_cycle(graph, cycle))
 
 
-def _named(workspace: Workspace, draft: StreamTable) -> Collection[str]:
+def _named(
+    workspace: Workspace, draft: StreamTable, known: Collection[str] = ()
+) -> Collection[str]:
     """What a query reads: through views only where a cycle through one could be kept."""
     if workspace.settings.allow_circular:
-        return names_behind(workspace, draft)
+        return names_behind(workspace, draft, known)
     return {name.key for name in source_names(draft.query)}
 
 
@@ -83,7 +85,8 @@ def define_together(workspace: Workspace, drafts: Sequence[StreamTable], fill: b
     for draft in drafts:
         if draft.id not in taken:
             check_name_is_free(workspace, draft.name)
-    named = {d.name.key: _named(workspace, d) for d in drafts}
+    keys = {d.name.key for d in drafts}
+    named = {d.name.key: _named(workspace, d, keys) for d in drafts}
     change = _Change.of(present, drafts, named, workspace.settings.allow_circular)
     tables = _defined(workspace, change)
     for table in tables:
