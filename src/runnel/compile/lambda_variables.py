@@ -2,8 +2,8 @@
 
     filter(xs, a0 -> a0 > id)        a0_ -> a0_ > a0        where the tree calls id a0
 
-Columns of the tree are called a0, a1, ..., what it adds begins with two underscores. As in Spark, a variable is found
-whatever its case, and hides a column of its name.
+Columns of the tree are called a0, a1, ..., what it adds begins with two underscores. As in Spark,
+a variable is found whatever its case, and hides a column of its name.
 """
 
 from __future__ import annotations
