@@ -56,14 +56,21 @@ def test_small_files_are_merged_and_old_epochs_compacted(lake: Lake, tmp_path: P
     check(lake, "sales", "DIFFERENTIAL")
 
 
+def _tidied_from(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> Source:
+    """A source in a lake that compacts however few rows of a table, from a share of them on."""
+    monkeypatch.setattr(superseded, "_SMALL", 0)
+    settings = replace(lake.settings, compact_share=share)
+    monkeypatch.setattr(lake._workspace, "settings", settings)
+    return orders(lake, tmp_path)
+
+
 def test_rows_that_only_cancel_others_are_compacted_away(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of what is stored: a row that goes and the one that takes it away both count."""
-    monkeypatch.setattr(superseded, "_SMALL", 0)
-    half = replace(lake.settings, compact_share=0.5)
-    monkeypatch.setattr(lake._workspace, "settings", half)
-    source = orders(lake, tmp_path)
+    source = _tidied_from(lake, tmp_path, monkeypatch, 0.5)
     source.append(*((number, 10, "1.00") for number in range(4, 9)))
     lake.create_stream_table("kept", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
     since = []
@@ -85,10 +92,7 @@ def test_what_was_just_put_in_order_is_not_tidied_after_one_refresh(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What AUTO expects to be tidied is what will be."""
-    monkeypatch.setattr(superseded, "_SMALL", 0)
-    all_of_it = replace(lake.settings, compact_share=0.0)
-    monkeypatch.setattr(lake._workspace, "settings", all_of_it)
-    source = orders(lake, tmp_path)
+    source = _tidied_from(lake, tmp_path, monkeypatch, 0.0)
     lake.create_stream_table("kept", "SELECT id FROM orders", refresh_mode="DIFFERENTIAL")
     for number, is_tidied in ((1, False), (2, True)):
         table = lake._workspace.catalog.find("default.kept")
@@ -104,10 +108,7 @@ def test_what_a_consumer_has_not_read_yet_is_no_reason_to_compact(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be rewritten and stay: the consumers of a pass come after the tidying."""
-    monkeypatch.setattr(superseded, "_SMALL", 0)
-    half = replace(lake.settings, compact_share=0.5)
-    monkeypatch.setattr(lake._workspace, "settings", half)
-    source = orders(lake, tmp_path)
+    source = _tidied_from(lake, tmp_path, monkeypatch, 0.5)
     source.append(*((number, 10, "1.00") for number in range(4, 30)))
     for name, query in (("kept", "SELECT id FROM orders"), ("below", "SELECT id FROM kept")):
         lake.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")

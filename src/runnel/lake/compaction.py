@@ -108,9 +108,11 @@ def _written_in_order(
     task: Task, layout: Layout, netting: Netting, last: TraceCommit
 ) -> Written | None:
     """The base without what went, and what came; None where all rows are to be netted."""
+    if task.is_small:
+        return None
     state = last if last.epoch == task.since else state_of_epoch(task.log, task.since)
     parts = parts_of(task.files, last, layout, state.rows if state is not None else None)
-    if task.is_small or parts is None:
+    if parts is None:
         return None
     kept, added = (_with_trace_columns(rows, layout, task) for rows in netting.sides(parts))
     with file_by_file(kept.sparkSession):

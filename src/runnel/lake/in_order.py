@@ -51,8 +51,11 @@ def parts_of(
     is_unique = layout.is_state or last.is_unique
     if not (layout.key and is_unique and last.since and rows):
         return None
-    base = [file for file in files if file.maximum.get(EPOCH, last.since + 1) <= last.since]
-    later = [file for file in files if file not in base]
+    base: list[DataFile] = []
+    later: list[DataFile] = []
+    for file in files:
+        is_old = file.maximum.get(EPOCH, last.since + 1) <= last.since
+        (base if is_old else later).append(file)
     if not base or any(file.minimum.get(EPOCH, 0) <= last.since for file in later):
         return None
     added = sum(file.rows or file.size for file in later)
