@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from runnel.lake.weights import copies_sql, is_groupable, same_key, same_value
 from runnel.model.columns import EPOCH, KEY, WEIGHT, Layout
@@ -13,8 +12,8 @@ from runnel.model.names import quote
 def visible(rows: DataFrame, layout: Layout) -> DataFrame:
     """The user's columns over netted stored rows."""
     if layout.visible_when is not None:
-        rows = rows.where(sf.expr(layout.visible_when))
-    return rows.select(*(sf.expr(sql).alias(column.name) for column, sql in layout.visible))
+        rows = rows.where(layout.visible_when)
+    return rows.selectExpr(*(f"{sql} AS {quote(column.name)}" for column, sql in layout.visible))
 
 
 def sql(

@@ -51,20 +51,20 @@ def net(
     `negatives` holds at least the rows with a negative weight (None: there are none), `rows` and
     `touched` estimate both. Rows whose key has no negative weight pass straight through.
     """
-    names = [KEY, *(column.name for column in stored)]
+    names = _names(stored)
     if negatives is None or rows <= _SMALL:
         return net_at_once(frame, stored, negatives is not None)
-    keys = negatives.where(sf.col(WEIGHT) < 0).select(KEY).distinct()
+    keys = negatives.where(f"{WEIGHT} < 0").select(KEY).distinct()
     if touched <= _BROADCAST:
         keys = sf.broadcast(keys)
-    clean = frame.join(keys, KEY, "left_anti").select(names)
+    clean = frame.join(keys, KEY, "left_anti").selectExpr(*names)
     return clean.union(_summed(frame.join(keys, KEY, "left_semi"), names))
 
 
 def net_at_once(frame: DataFrame, stored: Sequence[Column], is_negative: bool) -> DataFrame:
     """Like `net`, all rows summed together, if there may be negative ones at all."""
-    names = [KEY, *(column.name for column in stored)]
-    return _summed(frame, names) if is_negative else frame.select(names)
+    names = _names(stored)
+    return _summed(frame, names) if is_negative else frame.selectExpr(*names)
 
 
 def overlay(base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: int) -> DataFrame:
@@ -81,13 +81,12 @@ def overlaid(
     base: DataFrame, later: DataFrame, stored: Sequence[Column], rows: int
 ) -> tuple[DataFrame, DataFrame]:
     """The two parts of an overlay: what is left of the base, and what is added to it."""
-    names = [KEY, *(column.name for column in stored)]
+    names = _names(stored)
     # The join asks for this on one side only, and the two uses of the sums would not be one.
-    later = later.where(sf.col(KEY).isNotNull())
-    change = later.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
-    gone = change.where(sf.col(WEIGHT) < 0).selectExpr(f"{KEY} AS __gone")
-    kept = base.select(names).join(*_looked_up(gone, rows), "left_anti")
-    return kept, _copied(change.where(sf.col(WEIGHT) > 0), names)
+    change = _totals(later.where(f"{KEY} IS NOT NULL"), names)
+    gone = change.where(f"{WEIGHT} < 0").selectExpr(f"{KEY} AS __gone")
+    kept = base.selectExpr(*names).join(*_looked_up(gone, rows), "left_anti")
+    return kept, _copied(change.where(f"{WEIGHT} > 0"), names)
 
 
 def newest(
@@ -97,16 +96,16 @@ def newest(
 
     Nothing is summed and nothing is read twice. `rows` estimates those of `negatives`.
     """
-    gone = negatives.where(sf.col(WEIGHT) < 0).selectExpr(
+    gone = negatives.where(f"{WEIGHT} < 0").selectExpr(
         f"{KEY} AS __gone",
         f"{EPOCH} AS __gone_at",
         *(f"{quote(name)} AS __gone_{n}" for n, name in enumerate(key)),
     )
     same = [f"{EPOCH} < __gone_at"]
     same += [same_value(quote(k), f"__gone_{n}") for n, k in enumerate(key)]
-    present = frame.where(sf.col(WEIGHT) > 0)
+    present = frame.where(f"{WEIGHT} > 0")
     left = present.join(*_looked_up(gone, rows, same), "left_anti")
-    return left.select(KEY, *(column.name for column in stored))
+    return left.selectExpr(*_names(stored))
 
 
 def _looked_up(
@@ -149,14 +148,22 @@ def copies_sql(total: str) -> str:
     )
 
 
+def _names(stored: Sequence[Column]) -> list[str]:
+    """`__key` and the stored columns as texts: each Column object would cost calls of the JVM."""
+    return [KEY, *(quote(column.name) for column in stored)]
+
+
 def _summed(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    total = frame.groupBy(*names).agg(sf.sum(WEIGHT).alias(WEIGHT)).where(sf.col(WEIGHT) != 0)
-    return _copied(total, names)
+    return _copied(_totals(frame, names), names)
+
+
+def _totals(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    return frame.groupBy(*names).agg(sf.expr(f"sum({WEIGHT}) AS {WEIGHT}")).where(f"{WEIGHT} <> 0")
 
 
 def _copied(total: DataFrame, names: Sequence[str]) -> DataFrame:
-    copies = sf.explode(sf.expr(copies_sql(WEIGHT))).alias("__copy")
-    return total.select(*names, copies).select(*names)
+    copied = total.selectExpr(*names, f"explode({copies_sql(WEIGHT)}) AS __copy")
+    return copied.selectExpr(*names)
 
 
 def _as_stored(column: Column, types: dict[str, str]) -> str:
