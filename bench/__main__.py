@@ -12,9 +12,10 @@ from typing import Any
 import runnel
 from bench import report, small
 from bench.memory import python_peak_mb
-from bench.rounds import WAYS, Rounds
+from bench.rounds import MODES, WAYS, Rounds
 from runnel.api import Lake
 
+_LARGE = 0.1
 QUERIES = ("filter", "join", "join3", "aggregate", "join_aggregate", "distinct", "chain")
 
 
@@ -41,6 +42,8 @@ def _measure(lake: Lake, folder: Path, options: argparse.Namespace) -> dict[str,
         measured["no_data_ms"] = small.no_data(lake, "tiny")
     rounds = Rounds(lake, options.rows, options.queries, options.ways, options.warm_up)
     measured["rounds"] = rounds.run(options.shares, options.repeats)
+    if options.shares[-1] >= _LARGE and set(MODES) <= set(options.ways):
+        measured["in_a_row"] = rounds.in_a_row(options.shares[-1])
     if not options.no_small:
         # Last, when the JVM is warm: in a cold one the longer plan takes more than its share.
         measured["epochs"] = small.epochs(lake, folder, options.rows)

@@ -36,7 +36,8 @@ class Promise:
 
 def promises(report: dict[str, Any]) -> list[Promise]:
     """All that a run of this size says something about."""
-    return [*_fixed(report), *(p for r in report["rounds"] for p in _of_round(r, report["rows"]))]
+    of_rounds = (p for r in report["rounds"] for p in _of_round(r, report["rows"]))
+    return [*_fixed(report), *of_rounds, *map(_in_a_row, report.get("in_a_row", []))]
 
 
 def _fixed(report: dict[str, Any]) -> Iterator[Promise]:
@@ -60,6 +61,12 @@ def _of_round(measured: dict[str, Any], rows: int) -> Iterator[Promise]:
         tidying = measured.get("tidying", {}).get("DIFFERENTIAL", 0.0)
         ratio = (seconds["DIFFERENTIAL"] + tidying) / min(by_hand)
         yield Promise(f"{what}, DIFFERENTIAL and its part of a compaction / best by hand", ratio, 1)
-    if share == 0.1 and "AUTO" in seconds:
-        better = min(seconds["DIFFERENTIAL"], seconds["FULL"])
-        yield Promise(f"{what}, AUTO / better way", seconds["AUTO"] / better, 1.2)
+
+
+def _in_a_row(measured: dict[str, Any]) -> Promise:
+    seconds, times = measured["seconds"], len(measured["rounds"])
+    what = f"{measured['query']}, {times} rounds of {measured['share']:.0%}"
+    better = min(seconds["DIFFERENTIAL"], seconds["FULL"])
+    return Promise(
+        f"{what} and their compactions, AUTO / better way", seconds["AUTO"] / better, 1.2
+    )

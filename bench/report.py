@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.promises import Promise, promises
-from bench.rounds import WAYS
+from bench.rounds import MODES, WAYS
 from runnel.model.tabular import text_table
 
 RESULTS = Path(__file__).parent / "results"
@@ -29,12 +29,16 @@ def table(report: dict[str, Any]) -> str:
     titles = ["query", "changed", *WAYS, "AUTO ran", "jobs", "compaction"]
     titles += ["FULL / DIFF", "best by hand / DIFF", "verified"]
     rows = text_table(titles, [_row(r) for r in report["rounds"]])
-    return f"{_head(report)}{rows}\n{judged(promises(report))}"
+    return f"{_head(report)}{rows}\n{_in_a_row(report)}{judged(promises(report))}"
 
 
 def is_good(report: dict[str, Any]) -> bool:
     """Whether the contents were right everywhere, and every promise was kept."""
-    checked = [*report["rounds"], *([report["tiny"]] if "tiny" in report else [])]
+    checked = [
+        *report["rounds"],
+        *report.get("in_a_row", []),
+        *([report["tiny"]] if "tiny" in report else []),
+    ]
     is_right = all(found["verified"] for found in checked)
     return is_right and all(promise.is_kept for promise in promises(report))
 
@@ -60,6 +64,26 @@ def _row(measured: dict[str, Any]) -> list[str]:
         _ratio(min(by_hand, default=None), seconds.get("DIFFERENTIAL")),
         "yes" if measured["verified"] else "NO",
     ]
+
+
+def _in_a_row(report: dict[str, Any]) -> str:
+    """Rounds of a large change one after the other, with the compactions that follow them."""
+    found = report.get("in_a_row", [])
+    if not found:
+        return ""
+    titles = ["query", "changed", "rounds", *MODES, "AUTO ran", "verified"]
+    rows = [
+        [
+            m["query"],
+            f"{m['share']:.0%}",
+            str(len(m["rounds"])),
+            *(f"{m['seconds'][mode]:.2f}" for mode in MODES),
+            ", ".join(m["actions"]),
+            "yes" if m["verified"] else "NO",
+        ]
+        for m in found
+    ]
+    return f"\n{text_table(titles, rows)}\n"
 
 
 def judged(promised: Iterable[Promise]) -> str:

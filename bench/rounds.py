@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from statistics import median
@@ -21,6 +21,10 @@ CHEAP = ("DIFFERENTIAL", "AUTO")
 """What also runs in the first rounds, which warm the JVM up; the dear ways run once to get warm."""
 
 
+IN_A_ROW = 4
+"""Rounds of a large change: a compaction, where there is one, follows every other refresh."""
+
+
 @dataclass
 class Rounds:
     """One run over one lake; `names` and `ways` choose what is measured."""
@@ -31,6 +35,7 @@ class Rounds:
     ways: tuple[str, ...]
     warm_up: int = 4
     merged: dict[str, int] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
     compacted: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -47,25 +52,39 @@ class Rounds:
         data.create(self.lake, self.rows)
         self._create()
         self.merged = self._versions()
-        numbers = count()
         for place in range(self.warm_up):
-            self._warm_up(next(numbers), shares[0], WAYS if place == self.warm_up - 1 else CHEAP)
+            self._only(WAYS if place == self.warm_up - 1 else CHEAP, shares[0])
         measured = []
         for share in shares:
             forget_peak()
             if share != shares[0]:
                 # A larger change takes other forms, which start cold. MERGE has to follow.
-                self._warm_up(next(numbers), share, (*CHEAP, "MERGE"))
+                self._only((*CHEAP, "MERGE"), share)
             self.compacted = tidying.compact_all(self.lake, self._kept())
-            rounds = [self._round(next(numbers), share, is_checked=True) for _ in range(repeats)]
+            rounds = [self._round(share, is_checked=True) for _ in range(repeats)]
             measured += [median_of_rounds(case) for case in zip(*rounds, strict=True)]
         return measured
 
-    def _warm_up(self, number: int, share: float, ways: Sequence[str]) -> None:
+    def in_a_row(self, share: float) -> list[dict[str, Any]]:
+        """Several rounds of each mode, with the compactions that come of them.
+
+        AUTO chooses with those in mind, so one refresh by itself would not show what it is worth.
+        """
+        say(f"{IN_A_ROW} rounds in a row")
+        tidying.compact_all(self.lake, self._kept())
+        places = range(1, IN_A_ROW + 1)
+        rounds = [self._only(MODES, share, is_checked=n == IN_A_ROW) for n in places]
+        return [_added_up(case) for case in zip(*rounds, strict=True)]
+
+    def _only(
+        self, ways: Sequence[str], share: float, *, is_checked: bool = False
+    ) -> list[dict[str, Any]]:
         wanted = self.ways
         self.ways = tuple(way for way in wanted if way in ways)
-        self._round(number, share, is_checked=False)
-        self.ways = wanted
+        try:
+            return self._round(share, is_checked)
+        finally:
+            self.ways = wanted
 
     def _create(self) -> None:
         for case in self.cases:
@@ -86,7 +105,8 @@ class Rounds:
         if "MERGE" in self.ways:
             by_hand.replace_chain(self.lake, "merge_")
 
-    def _round(self, number: int, share: float, is_checked: bool) -> list[dict[str, Any]]:
+    def _round(self, share: float, is_checked: bool) -> list[dict[str, Any]]:
+        number = next(self.numbers)
         changed = data.change(self.lake, self.rows, share, number)
         say(f"round {number}: {share:.2%}, {changed:,} rows")
         found = [self._case(case, share, is_checked) for case in self.cases]
@@ -190,6 +210,17 @@ def median_of_rounds(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
         "rounds": [m["seconds"] for m in measured],
         **_median_tidying(measured),
         "verified": all(m["verified"] for m in measured),
+    }
+
+
+def _added_up(measured: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    """One case through its rounds: all seconds of each way, and what AUTO did."""
+    last = measured[-1]
+    return {
+        **{key: last[key] for key in ("query", "share", "verified")},
+        "seconds": {way: sum(m["seconds"][way] for m in measured) for way in last["seconds"]},
+        "rounds": [m["seconds"] for m in measured],
+        "actions": [m["actions"]["AUTO"] for m in measured if "AUTO" in m.get("actions", {})],
     }
 
 
