@@ -9,6 +9,7 @@ import pytest
 from runnel import sql as statements
 from runnel.api.speaking import carry_out
 from runnel.errors import UserError
+from runnel.model.names import TableName
 from runnel.sql import parse_statement
 
 
@@ -38,7 +39,21 @@ def test_keywords_come_in_any_case(text: str, kind: type) -> None:
     assert isinstance(parse_statement(text), kind)
 
 
-@pytest.mark.parametrize("text", ["USE other", "use schema other"])
+def test_an_external_table_is_seen_to_be_one() -> None:
+    text = "CREATE EXTERNAL TABLE ext (id INT) USING delta LOCATION '/x'"
+    assert parse_statement(text) == statements.SparkStatement(
+        text, "create", TableName("default", "ext")
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["USE default", "use schema `DEFAULT`", "USE spark_catalog.default"]
+)
+def test_the_schema_that_is_followed_can_be_used(text: str) -> None:
+    assert parse_statement(text) == statements.SparkStatement(text)
+
+
+@pytest.mark.parametrize("text", ["USE other", "use schema other", "USE other.default"])
 def test_use_says_that_it_is_not_followed(text: str) -> None:
     with pytest.raises(UserError, match="USE is not followed") as caught:
         parse_statement(text)

@@ -24,6 +24,7 @@ def spark_statement(text: str) -> SparkStatement:
     verb = None
     if tokens.accept("CREATE"):
         tokens.accept("OR", "REPLACE")
+        tokens.accept("EXTERNAL")
         is_temporary = tokens.accept("TEMPORARY") or tokens.accept("TEMP")
         is_object = tokens.accept("TABLE") or tokens.accept("VIEW")
         if is_object and not is_temporary:

@@ -50,12 +50,19 @@ def parse_statement(text: str) -> Statement:
         return _explain(tokens)
     elif (shown := _show(tokens)) is not None:
         return shown
-    elif tokens.accept("USE"):
+    elif tokens.accept("USE") and not _is_default(tokens):
         raise UserError(
             "USE is not followed: a name without a schema means the schema default",
             hint="write schema.table",
         )
     return spark_statement(text)
+
+
+def _is_default(tokens: Tokens) -> bool:
+    for word in ("SCHEMA", "DATABASE", "NAMESPACE"):
+        tokens.accept(word)
+    keys = ("default.default", "spark_catalog.default")
+    return tokens.peek() is not None and tokens.name().key in keys
 
 
 def _schedule(tokens: Tokens) -> str:
