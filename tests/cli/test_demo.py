@@ -105,4 +105,5 @@ def test_a_wrong_table_fails_it(
     monkeypatch.setattr(shop, "ROUNDS", (shop.ROUNDS[4],))
     monkeypatch.setattr(shop, "STREAM_TABLES", shop.STREAM_TABLES[:1])
     monkeypatch.setattr("runnel.api.Lake.verify", lambda lake, name: wrong)
-    assert run("demo", "--lake", spark_lake).code == 1
+    assert run("--lake", spark_lake, "demo").code == 1
+    assert (spark_lake / "_runnel").is_dir(), "the lake may be named before the command too"

@@ -71,8 +71,9 @@ def common(
         "catalog": catalog or os.environ.get("RUNNEL_CATALOG") or None,
     }
     assert isinstance(ctx.command, TyperGroup)
+    ctx.default_map = dict.fromkeys(ctx.command.commands, given)
     # The demo never plays in a lake that is merely the usual one.
-    ctx.default_map = {name: given for name in ctx.command.commands if name != "demo"}
+    ctx.default_map["demo"] = {"lake": lake}
 
 
 _START, _DEFINE, _WORK, _LOOK = "Start", "Define", "Keep up to date", "Look (no Spark, fast)"
