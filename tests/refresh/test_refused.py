@@ -33,6 +33,8 @@ _BAD = [
     (_OPEN, NotDifferentiable, "percentile"),
     ("SELECT id / (id - 2) AS x FROM orders", QueryFailed, "(?i)zero"),
     ("SELECT id + 9223372036854775807 AS x FROM orders", QueryFailed, "overflow"),
+    ("SELECT upper(cust, 2) AS x FROM orders", InvalidQuery, "requires 1 param"),
+    ("SELECT element_at(array(id), 5) AS x FROM orders", QueryFailed, "out of bounds"),
 ]
 
 

@@ -66,6 +66,10 @@ _HINTS = {
     "those that this process gave to lake.register_function",
     "TABLE_OR_VIEW_NOT_FOUND": "check the spelling, or qualify the name with its schema",
 }
+_HINT_OF: dict[type[RunnelError], str] = {
+    InvalidQuery: "correct the query; EXPLAIN STREAM TABLE AS ... checks one and creates nothing",
+    QueryFailed: "correct the rows for which it fails, or let the query pass over them",
+}
 
 
 def translate(error: Exception) -> RunnelError:
@@ -83,7 +87,7 @@ def translate(error: Exception) -> RunnelError:
         return _own_function_failed(text)
     condition, message = _condition_and_message(error, text)
     kind = _kind(error, condition, text)
-    return kind(message, detail=_detail(condition, text), hint=_hint(condition))
+    return kind(message, detail=_detail(condition, text), hint=_hint(condition, kind))
 
 
 def missing_table(error: Exception) -> TableName | None:
@@ -181,5 +185,5 @@ def _detail(condition: str | None, text: str) -> str | None:
     return "\n".join(part for part in parts if part) or None
 
 
-def _hint(condition: str | None) -> str | None:
-    return _HINTS.get((condition or "").partition(".")[0])
+def _hint(condition: str | None, kind: type[RunnelError]) -> str | None:
+    return _HINTS.get((condition or "").partition(".")[0], _HINT_OF.get(kind))
