@@ -79,6 +79,7 @@ def test_drawn_cases(
     check_drawn()
     record_property("tally", str(tally))
     assert tally.checked + sum(tally.refused.values()) >= _DRAWN
+    assert tally.checked >= _DRAWN * 3 // 4
     # What it draws is often small, and then changes nothing.
     judge(tally, _DRAWN // 4, moved=0.1)
 
