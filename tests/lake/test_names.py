@@ -21,6 +21,7 @@ from runnel.lake.names import (
     remove_folder,
     retract_location,
     retract_view,
+    sync_schemas,
     sync_tables,
 )
 from runnel.model.names import TableName
@@ -35,10 +36,12 @@ def test_tables_of_other_processes_come_and_go(spark: SparkSession, lake_folder:
     rows = pa.table({"a": [1, 2]})
     write_deltalake(str(warehouse / "foreign_one"), rows)
     write_deltalake(str(warehouse / "other.db" / "foreign_two"), rows)
+    write_deltalake(str(warehouse / "orders.bak"), rows)
     (warehouse / "not_a_table").mkdir()
     sync_tables(spark, warehouse, known)
     assert {"default.foreign_one", "other.foreign_two"} <= known.keys()
     assert "default.not_a_table" not in known
+    assert "default.orders.bak" not in known, "no name for Spark"
     assert find_folder(warehouse, TableName("Other", "FOREIGN_two")) is not None
     assert find_folder(warehouse, TableName("default", "not_a_table")) is None
     assert spark.table("foreign_one").count() == 2
@@ -51,6 +54,19 @@ def test_tables_of_other_processes_come_and_go(spark: SparkSession, lake_folder:
     assert not (warehouse / "other.db" / "foreign_two").exists()
     sync_tables(spark, warehouse, known)
     assert "other.foreign_two" not in known
+
+
+def test_schemas_without_tables_are_known_too(
+    spark: SparkSession, tmp_path: Path, clean_names: None
+) -> None:
+    for folder in ("empty_mart.db", "not a name.db", "a_table"):
+        (tmp_path / folder).mkdir()
+    known: set[str] = set()
+    sync_schemas(spark, tmp_path, known)
+    assert spark.catalog.databaseExists("empty_mart")
+    spark.sql("DROP SCHEMA empty_mart")
+    sync_schemas(spark, tmp_path, known)
+    assert not spark.catalog.databaseExists("empty_mart"), "dropped here, and not brought back"
 
 
 def test_a_name_is_given_up_only_where_it_stands_for_the_place(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import runnel
 from runnel.api import Lake
 from runnel.errors import UserError
+from runnel.lake import session
 from runnel.lake.names import TableKind, describe
 from runnel.lake.session import Session
 from runnel.model.names import TableName
@@ -26,6 +27,22 @@ def put(lake: Lake, folder: str, values: list[int]) -> Path:
     place = lake._workspace.path / "warehouse" / folder
     write_deltalake(str(place), pa.table({"a": values}))
     return place
+
+
+@pytest.fixture(params=["given", "active"])
+def theirs(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    clean_names: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Lake]:
+    """A lake in a session that the user gave, or that merely is there."""
+    # The session of the tests was started for a lake; this one seems to be started for none.
+    monkeypatch.setattr(session, "_LAKE", "spark.of.nobody")
+    given = spark if request.param == "given" else None
+    with runnel.connect(tmp_path / "lake", spark=given) as made:
+        yield made
 
 
 @pytest.fixture
@@ -56,8 +73,9 @@ def test_what_is_dropped_does_not_come_back(lake: Lake, spark: SparkSession) -> 
 
 
 def test_a_name_that_the_session_uses_already_stays_what_it_is(
-    lake: Lake, spark: SparkSession
+    theirs: Lake, spark: SparkSession
 ) -> None:
+    lake = theirs
     spark.sql("CREATE TABLE taken USING delta AS SELECT 'mine' AS a")
     place = put(lake, "taken", [1])
     assert lake.sql("SELECT a FROM taken").collect() == [("mine",)]
@@ -88,7 +106,8 @@ def test_new_tables_are_known_to_other_processes(
     assert [str(base.name) for base in lake._workspace.catalog.base_tables()] == ["ours"]
 
 
-def test_new_tables_record_their_changes(lake: Lake, spark: SparkSession) -> None:
+def test_new_tables_record_their_changes(theirs: Lake, spark: SparkSession) -> None:
+    lake = theirs
     lake.sql("CREATE TABLE fed (a INT) USING delta")
     lake.sql("CREATE TABLE also_fed USING delta AS SELECT 1 AS a")
     lake.write(spark.range(1), "written")
@@ -123,3 +142,14 @@ def test_a_session_with_another_current_schema_is_refused(
     assert [row["a"] for row in lake.table("copied").collect()] == [1]
     spark.sql("USE spark_catalog.default")
     assert lake.sql("SELECT a FROM orders").collect() == [(1,)]
+
+
+def test_names_follow_other_processes_in_a_session_that_is_held(
+    lake: Lake, other: Lake, spark: SparkSession
+) -> None:
+    lake.sql("CREATE TABLE orders USING delta AS SELECT 1 AS a")
+    assert other.spark.table("orders").count() == 1
+    lake.create_stream_table("copied", "SELECT a FROM orders")
+    # As in another process, which has a catalog of its own.
+    spark.sql("DROP VIEW copied")
+    assert other.spark.table("copied").collect() == [(1,)]

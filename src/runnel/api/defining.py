@@ -207,7 +207,7 @@ class Defining(OpenLake):
         """A table as it is asked for; what its query gives is not known yet."""
         when = self._schedule(schedule)
         check_mode(mode, when)
-        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        wording = worded(self._workspace, query, dialect, query_settings(self._workspace.spark))
         now = datetime.now(UTC)
         return StreamTable(
             id=uuid.uuid4().hex, name=name, query=wording.query, mode=mode, schedule=when,
@@ -253,7 +253,7 @@ class Defining(OpenLake):
         put_in_place(self._workspace, family, old, fill)
 
     def _alter_query(self, wanted: StreamTable, old: StreamTable, query: str, dialect: str) -> None:
-        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        wording = worded(self._workspace, query, dialect, query_settings(self._workspace.spark))
         new = replace(
             fresh_incarnation(wanted), query=wording.query, settings=wording.settings,
             options={**wording.options, **_kept(wanted.options)}, resolution=None,

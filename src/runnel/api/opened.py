@@ -40,7 +40,8 @@ class OpenLake(Closing):
 
     @property
     def spark(self) -> SparkSession:
-        """The SparkSession."""
+        """The SparkSession, in which all tables of the lake have their names."""
+        self._keeper.sync()
         return self._workspace.spark
 
     @property

@@ -43,7 +43,7 @@ class Reading(OpenLake):
         table = self._workspace.catalog.find(target.key)
         if table is None:
             self._keeper.sync()
-            return self.spark.table(target.sql)
+            return self._workspace.spark.table(target.sql)
         table = catch_up(self._workspace, table)
         if table.epoch == 0:
             raise never_filled(str(table.name))
@@ -51,7 +51,7 @@ class Reading(OpenLake):
             return newest_rows(self._workspace, table)
         if epoch > table.epoch:
             raise UserError(f"{table.name} has no epoch {epoch} yet; its newest is {table.epoch}")
-        return self._workspace.trace(table).readout(self.spark, epoch)
+        return self._workspace.trace(table).readout(self._workspace.spark, epoch)
 
     @interruptible
     def snapshot(
@@ -139,6 +139,6 @@ class Reading(OpenLake):
             raise UserError("explain needs a table's name or query=")
         self._keeper.ready()
         mode = RefreshMode.parse(refresh_mode)
-        wording = worded(self._workspace, query, dialect, query_settings(self.spark))
+        wording = worded(self._workspace, query, dialect, query_settings(self._workspace.spark))
         found = explain_query(self._workspace, wording.settings, wording.query, mode)
         return replace(found, translation=wording.translation)

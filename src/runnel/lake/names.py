@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from runnel.lake.translate import translate
 from runnel.model.names import TableName, quote
 
 _DETAILS = "# Detailed Table Information"
+_SCHEMA = ".db"
+_IN_SPARK = re.compile(r"[A-Za-z0-9_]+")
 
 
 class TableKind(StrEnum):
@@ -61,6 +64,14 @@ def sync_tables(
         if (folder := find_folder(warehouse, present[key])) is not None:
             register_location(spark, present[key], str(folder))
             known[key] = present[key]
+
+
+def sync_schemas(spark: SparkSession, warehouse: Path, known: set[str]) -> None:
+    """Know the schemas that have a folder, also those without a table."""
+    found = {e.name.removesuffix(_SCHEMA) for e in _folders(warehouse) if e.name.endswith(_SCHEMA)}
+    for name in filter(_IN_SPARK.fullmatch, found - known):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name)}")
+    known |= found
 
 
 def check_schema(spark: SparkSession) -> None:
@@ -203,12 +214,14 @@ def _plain(location: str) -> str:
 
 def _delta_folders(warehouse: Path) -> Iterator[TableName]:
     for entry in _folders(warehouse):
-        if entry.name.endswith(".db"):
-            for table in _folders(Path(entry.path)):
-                if _is_delta(table.path):
-                    yield TableName(entry.name.removesuffix(".db"), table.name)
-        elif _is_delta(entry.path):
-            yield TableName("default", entry.name)
+        if not entry.name.endswith(_SCHEMA):
+            tables, schema = [entry], "default"
+        else:
+            tables, schema = _folders(Path(entry.path)), entry.name.removesuffix(_SCHEMA)
+        for table in tables:
+            # Others may call a folder what Spark would not call a table.
+            if all(map(_IN_SPARK.fullmatch, (schema, table.name))) and _is_delta(table.path):
+                yield TableName(schema, table.name)
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:

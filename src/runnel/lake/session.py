@@ -103,10 +103,14 @@ WORKER_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A Spark session, and whether stopping it is our business."""
+    """A Spark session, whether stopping it is our business, and whether it is someone else's.
+
+    In one of the user's own, names may mean other tables than in the lake.
+    """
 
     spark: SparkSession
     is_owned: bool
+    is_foreign: bool = False
 
 
 def open_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> Session:
@@ -129,7 +133,7 @@ def open_session(lake_path: Path, conf: Mapping[str, str] | None = None) -> Sess
             detail=f"its Spark was started for {served}",
             hint="close that lake first, or use a process for each",
         )
-    return Session(active, is_owned=False)
+    return Session(active, is_owned=False, is_foreign=served is None)
 
 
 def has_lasting_names(spark: SparkSession) -> bool:

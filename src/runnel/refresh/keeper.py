@@ -28,6 +28,7 @@ from runnel.lake.names import (
     remove_folder,
     retract_location,
     retract_view,
+    sync_schemas,
     sync_tables,
 )
 from runnel.lake.session import (
@@ -74,6 +75,7 @@ class SessionKeeper:
         self._is_named = False
         self._revision = -1
         self._base: dict[str, TableName] = {}
+        self._schemas: set[str] = set()
         self._external: dict[str, BaseTable] = {}
         self._views: dict[str, tuple[TableName, _Shown]] = {}
 
@@ -95,13 +97,17 @@ class SessionKeeper:
                 self._session = self._start()
                 register(self._session.spark, self._functions.values())
                 guard_writes(self, self._session.spark)
-                if self._given is not None or has_lasting_names(self._session.spark):
+                if self._session.is_foreign or has_lasting_names(self._session.spark):
                     self.sync()
             return self._session.spark
 
     @property
     def _warehouse(self) -> Path:
         return self._folder / "warehouse"
+
+    @property
+    def _is_foreign(self) -> bool:
+        return self._session is not None and self._session.is_foreign
 
     @property
     def opened(self) -> SparkSession | None:
@@ -131,8 +137,9 @@ class SessionKeeper:
             if is_changed:
                 # First of all: a name that one table gave up may be another one's by now.
                 self._let_go(spark)
-            is_borrowed = self._given is not None
-            sync_tables(spark, self._warehouse, self._base, is_borrowed=is_borrowed)
+            sync_tables(spark, self._warehouse, self._base, is_borrowed=self._is_foreign)
+            if not self._is_foreign:
+                sync_schemas(spark, self._warehouse, self._schemas)
             if is_changed:
                 is_all = self._take_up(spark)
                 self._revision = revision if is_all else -1
@@ -209,10 +216,12 @@ class SessionKeeper:
 
     def _start(self) -> Session:
         if self._given is None:
-            return open_session(self._folder, self._conf)
-        if self._given.conf.get(FEED, None) is None:
-            self._given.conf.set(FEED, "true")
-        return Session(self._given, is_owned=False)
+            session = open_session(self._folder, self._conf)
+        else:
+            session = Session(self._given, is_owned=False, is_foreign=True)
+        if session.is_foreign and session.spark.conf.get(FEED, None) is None:
+            session.spark.conf.set(FEED, "true")
+        return session
 
     def _let_go(self, spark: SparkSession) -> None:
         """Drop the names of tables that are gone, or that stand for another place."""
@@ -221,7 +230,7 @@ class SessionKeeper:
             if external.get(key) != base.location:
                 del self._external[key]
                 # What a session of the user's own calls so may be the user's.
-                if self._given is None:
+                if not self._is_foreign:
                     retract_location(spark, base.name, base.location)
         for key in self._views.keys() - {t.name.key for t in self._shown_tables()}:
             retract_view(spark, self._views.pop(key)[0])
@@ -279,7 +288,7 @@ class SessionKeeper:
         folder = find_folder(self._warehouse, target)
         if folder is None:
             return None
-        if self._given is None or is_same_place(describe(spark, target).location, folder):
+        if not self._is_foreign or is_same_place(describe(spark, target).location, folder):
             return target
         return None
 
