@@ -33,14 +33,21 @@ def table(report: dict[str, Any]) -> str:
 
 
 def is_good(report: dict[str, Any]) -> bool:
-    """Whether the contents were right everywhere, and every promise was kept."""
+    """Whether contents were right and each mode did what it says, and every promise was kept."""
     checked = [
         *report["rounds"],
         *report.get("in_a_row", []),
         *([report["tiny"]] if "tiny" in report else []),
     ]
-    is_right = all(found["verified"] for found in checked)
+    is_right = all(found["verified"] and _is_as_asked(found) for found in checked)
     return is_right and all(promise.is_kept for promise in promises(report))
+
+
+def _is_as_asked(found: dict[str, Any]) -> bool:
+    """A DIFFERENTIAL refresh that silently was FULL would show nothing."""
+    actions = found.get("actions", {})
+    modes = ("DIFFERENTIAL", "FULL") if isinstance(actions, dict) else ()
+    return all(actions.get(mode, mode) == mode for mode in modes)
 
 
 def write(report: dict[str, Any], name: str) -> Path:

@@ -11,6 +11,7 @@ from runnel.api import Lake
 from runnel.lake.frames import F
 from runnel.lake.trace import Trace
 from runnel.model.columns import WEIGHT, Column, Layout
+from runnel.model.refresh import RefreshAction
 from runnel.refresh.compaction import MANY_FILES
 
 WARM_UP = 15
@@ -23,7 +24,9 @@ _CHANGED = ((0, 20_000), (1, 40_000))
 def no_data(lake: Lake, name: str) -> float:
     """Milliseconds of a refresh with nothing to do: the middle one."""
     lake.refresh(name)
-    return median(timed(lambda: lake.refresh(name)) * 1000 for _ in range(ROUNDS))
+    found = median(timed(lambda: lake.refresh(name)) * 1000 for _ in range(ROUNDS))
+    assert lake.history(name, limit=1)[0].action is RefreshAction.NO_DATA
+    return found
 
 
 def tiny(lake: Lake) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, find, given, note, settings
+from hypothesis import HealthCheck, assume, find, given, note, settings
 from hypothesis import strategies as st
 
 from kit.duck import connection
@@ -74,12 +74,14 @@ def test_drawn_cases(
     @given(made=_drawn())
     def check_drawn(made: Case) -> None:
         note(str(made))
+        # What is refused does not count: Hypothesis draws another in its place.
+        before = tally.checked
         check(con, made, tally)
+        assume(tally.checked > before)
 
     check_drawn()
     record_property("tally", str(tally))
-    assert tally.checked + sum(tally.refused.values()) >= _DRAWN
-    assert tally.checked >= _DRAWN * 3 // 4
+    assert tally.checked >= _DRAWN
     # What it draws is often small, and then changes nothing.
     judge(tally, _DRAWN // 4, moved=0.1)
 

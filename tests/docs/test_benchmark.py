@@ -110,9 +110,11 @@ def test_a_run_is_judged_by_its_contents_and_its_promises() -> None:
     )
     first, *others = _LARGE["rounds"]
     wrong = {**_LARGE, "rounds": [{**first, "verified": False}, *others]}
+    other = {**_LARGE, "rounds": [{**first, "actions": {"DIFFERENTIAL": "FULL"}}, *others]}
     slow = {"seconds": {**first["seconds"], "DIFFERENTIAL": first["seconds"]["FULL"]}}
     broken = {**_LARGE, "rounds": [{**first, **slow}, *others]}
     assert not report.is_good(wrong)
+    assert not report.is_good(other), "what it measured is another way"
     assert not report.is_good(broken)
     assert "1 of 2 promises kept" in report.table(broken)
     assert "NOT KEPT: join at 0.10%" in report.table(broken)

@@ -15,7 +15,7 @@ from runnel.api import Lake
 from runnel.errors import UserError
 from runnel.lake import session
 from runnel.lake.names import TableKind, describe
-from runnel.lake.session import Session
+from runnel.lake.session import FEED, Session
 from runnel.model.names import TableName
 from runnel.refresh.keeper import SessionKeeper
 
@@ -38,11 +38,16 @@ def theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Lake]:
     """A lake in a session that the user gave, or that merely is there."""
-    # The session of the tests was started for a lake; this one seems to be started for none.
+    # The session of the tests was started for a lake; this one seems to be started for none, and
+    # without its settings.
     monkeypatch.setattr(session, "_LAKE", "spark.of.nobody")
+    feed = spark.conf.get(FEED)
+    spark.conf.set(FEED, "false")
+    spark.conf.unset(FEED)
     given = spark if request.param == "given" else None
     with runnel.connect(tmp_path / "lake", spark=given) as made:
         yield made
+    spark.conf.set(FEED, feed)
 
 
 @pytest.fixture
