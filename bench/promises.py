@@ -61,12 +61,15 @@ def _of_round(measured: dict[str, Any], rows: int) -> Iterator[Promise]:
         tidying = measured.get("tidying", {}).get("DIFFERENTIAL", 0.0)
         ratio = (seconds["DIFFERENTIAL"] + tidying) / min(by_hand)
         yield Promise(f"{what}, DIFFERENTIAL and its part of a compaction / best by hand", ratio, 1)
+    if share == 0.1 and "AUTO" in seconds:
+        yield _auto(what, seconds)
+
+
+def _auto(what: str, seconds: dict[str, float]) -> Promise:
+    better = min(seconds["DIFFERENTIAL"], seconds["FULL"])
+    return Promise(f"{what}, AUTO / better way", seconds["AUTO"] / better, 1.2)
 
 
 def _in_a_row(measured: dict[str, Any]) -> Promise:
-    seconds, times = measured["seconds"], len(measured["rounds"])
-    what = f"{measured['query']}, {times} rounds of {measured['share']:.0%}"
-    better = min(seconds["DIFFERENTIAL"], seconds["FULL"])
-    return Promise(
-        f"{what} and their compactions, AUTO / better way", seconds["AUTO"] / better, 1.2
-    )
+    what = f"{measured['query']}, {len(measured['rounds'])} rounds of {measured['share']:.0%}"
+    return _auto(f"{what} and their compactions", measured["seconds"])

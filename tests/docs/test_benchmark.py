@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from bench.promises import Promise, promises
 
 _ROOT = Path(__file__).parent.parent.parent
 _README = (_ROOT / "README.md").read_text()
-_A_LITTLE_MB = 40
+# Of a change the driver takes 50,000 rows at most, of several steps at once.
+_A_LITTLE_MB = 64
 
 
 def _recorded(rows: int) -> dict[str, Any]:
@@ -59,19 +59,19 @@ def test_every_round_was_verified(run: dict[str, Any]) -> None:
     assert run.get("tiny", {"verified": True})["verified"]
 
 
-def test_what_was_asked_for_was_found() -> None:
-    found = promises(_LARGE)
-    assert len(found) == len(_LARGE["rounds"]) == 2
+@pytest.mark.parametrize(("run", "asked"), [(_RUN, 44), (_LARGE, 2)], ids=["10M", "50M"])
+def test_what_was_asked_for_was_found(run: dict[str, Any], asked: int) -> None:
+    found = promises(run)
+    assert len(found) == asked
     assert [str(promise) for promise in found if not promise.is_kept] == []
+    assert report.is_good(run)
 
 
 def test_the_driver_holds_nothing_in_proportion_to_the_change() -> None:
-    """A share is ten times the one before it; Spark's driver is held down by a setting."""
+    """The largest is a thousand times the smallest; Spark's driver is held down by a setting."""
     peaks = _peaks(_RUN["rounds"])
-    if not peaks:
-        pytest.skip("recorded before the peak was noted after each share")
     assert len(peaks) == 4
-    assert _rises(peaks) == []
+    assert _growth(peaks) <= _A_LITTLE_MB
 
 
 def test_the_driver_holds_nothing_in_proportion_to_the_table() -> None:
@@ -81,20 +81,17 @@ def test_the_driver_holds_nothing_in_proportion_to_the_table() -> None:
 
 def test_a_driver_that_holds_the_change_would_be_found() -> None:
     rounds = [{"share": s, "python_peak_mb": 200 + 900 * s} for s in (0.001, 0.01, 0.1)]
-    assert _rises(_peaks(rounds)) == [0.1]
+    assert _growth(_peaks(rounds)) > _A_LITTLE_MB
 
 
 def _peaks(rounds: list[dict[str, Any]]) -> dict[float, float]:
     """The most that Python had taken when a share was done."""
-    noted = [found for found in rounds if "python_peak_mb" in found]
-    return {found["share"]: found["python_peak_mb"] for found in noted}
+    return {found["share"]: found["python_peak_mb"] for found in rounds}
 
 
-def _rises(peaks: dict[float, float]) -> list[float]:
-    """The shares that took more than a little beyond what the one before them did."""
-    shares = sorted(peaks)
-    pairs = pairwise(shares)
-    return [large for small, large in pairs if peaks[large] - peaks[small] > _A_LITTLE_MB]
+def _growth(peaks: dict[float, float]) -> float:
+    """How much more any share took than the smallest did."""
+    return max(peaks.values()) - peaks[min(peaks)]
 
 
 def test_a_promise_can_be_broken() -> None:
