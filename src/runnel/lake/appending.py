@@ -22,6 +22,7 @@ from runnel.lake.commits import (
     write_run,
 )
 from runnel.lake.log import DeltaLog
+from runnel.lake.small_epochs import fetched_epoch, is_expected, is_few, weights_of, write_rows
 from runnel.lake.weights import with_trace_columns
 from runnel.model.columns import WEIGHT, Layout
 from runnel.model.failpoints import reach
@@ -33,13 +34,15 @@ _ONE_FILE_ROWS = 200_000
 class AppendStats:
     """How many rows an epoch inserted and deleted; `is_new` is False for a replay.
 
-    `seconds` are those of the Spark job that computed and wrote it.
+    `seconds` are those in which it was computed and written. `is_long`: it was not fetched although
+    its rows are few, since their texts are long.
     """
 
     rows_inserted: int
     rows_deleted: int
     is_new: bool = True
     seconds: float = 0.0
+    is_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class NewEpoch:
     metadata: Mapping[str, Any] = field(hash=False)
     overwrite: bool
     rows_hint: int | None = None
+    may_be_fetched: bool = False
+    """Whether to try and write it here, if it may well be small."""
 
     @property
     def point(self) -> str:
@@ -74,6 +79,15 @@ class NewEpoch:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The files of an epoch that is not committed yet."""
+
+    run: Run
+    stats: AppendStats
+    schema: StructType
+
+
 def write_epoch(
     log: DeltaLog, incarnation: str, layout: Layout, df: DataFrame, epoch: NewEpoch
 ) -> AppendStats:
@@ -81,53 +95,62 @@ def write_epoch(
     last = newest_state(log)
     if replay := _replay(last, epoch.number):
         return replay
-    counts = Observation()
-    frame = with_trace_columns(df.observe(counts, *_counters()), layout, epoch.number)
-    if epoch.rows_hint is not None and epoch.rows_hint <= _ONE_FILE_ROWS:
-        frame = frame.coalesce(1)
-    start = perf_counter()
+    frame = with_trace_columns(df, layout, epoch.number)
     if not log.is_local:
-        _write_by_delta(log, incarnation, frame, epoch, last)
-        if (found := newest_state(log)) is None or not epoch.is_in(found):
-            # Delta itself passed it over: its number was used up meanwhile.
-            return AppendStats(0, 0, is_new=False)
-        return _counted(counts, perf_counter() - start)
-    run = write_run(frame, log)
+        return _append_by_delta(log, incarnation, frame, epoch, last)
+    written = _written(log, layout, frame, epoch, last)
     reach(f"{epoch.point}.written")
-    stats = _counted(counts, perf_counter() - start)
+    stats = written.stats
     if epoch.overwrite and last is not None and last.rows is not None:
         stats = replace(stats, rows_deleted=last.rows)
-    if not _commit_run(log, incarnation, run, epoch, (frame.schema, stats)):
-        run.discard()
+    if not _commit_run(log, incarnation, epoch, replace(written, stats=stats)):
+        written.run.discard()
         return _replay(newest_state(log), epoch.number) or AppendStats(0, 0, is_new=False)
     reach(f"{epoch.point}.committed")
     return stats
 
 
-def _commit_run(
-    log: DeltaLog,
-    incarnation: str,
-    run: Run,
-    epoch: NewEpoch,
-    written: tuple[StructType, AppendStats],
-) -> bool:
-    schema, stats = written
-    adds = run.adds(data_change=True)
+def _written(
+    log: DeltaLog, layout: Layout, frame: DataFrame, epoch: NewEpoch, last: TraceCommit | None
+) -> _Written:
+    start = perf_counter()
+    is_tried = epoch.may_be_fetched and is_expected(last, layout.stored, epoch.rows_hint)
+    rows = fetched_epoch(frame, layout.stored) if is_tried else None
+    if rows is not None:
+        run = write_rows(rows, log)
+        stats = AppendStats(*weights_of(rows), seconds=perf_counter() - start)
+        return _Written(run, stats, frame.schema)
+    if epoch.rows_hint is not None and epoch.rows_hint <= _ONE_FILE_ROWS:
+        frame = frame.coalesce(1)
+    counts = Observation()
+    run = write_run(frame.observe(counts, *_counters()), log)
+    stats = _counted(counts, perf_counter() - start)
+    is_small = is_few(stats.rows_inserted + stats.rows_deleted)
+    return _Written(run, replace(stats, is_long=is_tried and is_small), frame.schema)
+
+
+def _commit_run(log: DeltaLog, incarnation: str, epoch: NewEpoch, written: _Written) -> bool:
+    adds = written.run.adds(data_change=True)
 
     def propose(last: TraceCommit | None) -> Proposal | None:
         if last is not None and last.newest >= epoch.number:
             return None
-        state = epoch.state(last, stats)
+        state = epoch.state(last, written.stats)
         return Proposal(adds, state, overwrite=epoch.overwrite, app_id=incarnation)
 
-    return commit(log, _nullable_json(schema), propose)
+    return commit(log, _nullable_json(written.schema), propose)
 
 
-def _write_by_delta(
+def _append_by_delta(
     log: DeltaLog, incarnation: str, frame: DataFrame, epoch: NewEpoch, last: TraceCommit | None
-) -> None:
+) -> AppendStats:
     # Slower by a second, but goes wherever Spark can write.
-    writer = frame.write.format("delta").mode("overwrite" if epoch.overwrite else "append")
+    start, counts = perf_counter(), Observation()
+    writer = (
+        frame.observe(counts, *_counters())
+        .write.format("delta")
+        .mode("overwrite" if epoch.overwrite else "append")
+    )
     options = {
         "txnAppId": incarnation,
         "txnVersion": str(epoch.number),
@@ -136,6 +159,10 @@ def _write_by_delta(
         **(PROPERTIES if last is None else {}),
     }
     writer.options(**options).save(log.path)
+    if (found := newest_state(log)) is None or not epoch.is_in(found):
+        # Delta itself passed it over: its number was used up meanwhile.
+        return AppendStats(0, 0, is_new=False)
+    return _counted(counts, perf_counter() - start)
 
 
 def _replay(last: TraceCommit | None, epoch: int) -> AppendStats | None:

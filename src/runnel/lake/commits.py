@@ -135,8 +135,7 @@ def newest_state(log: DeltaLog) -> TraceCommit | None:
 
 def write_run(frame: DataFrame, log: DeltaLog) -> Run:
     """Write a frame into a new folder inside the table; until committed it is invisible."""
-    folder = f"{RUN}{uuid.uuid4().hex[:16]}"
-    run = Run(os.path.join(log.path, folder))
+    run = new_run(log)
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     try:
         writer.option("mapreduce.fileoutputcommitter.algorithm.version", "2").parquet(run.folder)
@@ -144,6 +143,11 @@ def write_run(frame: DataFrame, log: DeltaLog) -> Run:
         run.discard()
         raise
     return run
+
+
+def new_run(log: DeltaLog) -> Run:
+    """A name for a folder of one write; nothing is made yet."""
+    return Run(os.path.join(log.path, f"{RUN}{uuid.uuid4().hex[:16]}"))
 
 
 @dataclass(frozen=True, slots=True)

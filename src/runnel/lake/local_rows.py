@@ -8,8 +8,10 @@ whatever the size of the tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from runnel.model.columns import Column
@@ -50,20 +52,26 @@ def fetched(frame: DataFrame) -> tuple[DataFrame, int]:
 
 
 def fetched_if_few(frame: DataFrame, most: int) -> tuple[DataFrame, int] | None:
-    """The rows of a frame in one job, if there are at most so many and their texts are short.
+    """The rows of a frame in one job, if there are at most so many and their texts are short."""
+    rows = rows_if_few(frame, frame.dtypes, most)
+    if rows is None:
+        return None
+    return frame.sparkSession.createDataFrame(rows, schema=frame.schema), rows.num_rows
+
+
+def rows_if_few(frame: DataFrame, columns: Sequence[tuple[str, str]], most: int) -> pa.Table | None:
+    """The rows of a frame with these columns and types, under the same conditions.
 
     What the driver gets is bounded whatever the frame holds: texts that are too long stay away.
     """
     longest = _MOST_BYTES // max(1, most)
-    texts = [quote(name) for name, type_ in frame.dtypes if type_ == "string"]
-    sizes = [f"octet_length({text}) > {longest}" for text in texts]
-    items = [_short(name, type_, longest) for name, type_ in frame.dtypes]
+    sizes = [f"octet_length({quote(n)}) > {longest}" for n, type_ in columns if type_ == "string"]
+    items = [_short(name, type_, longest) for name, type_ in columns]
     is_long = " OR ".join(f"coalesce({size}, FALSE)" for size in sizes) or "FALSE"
     rows = frame.selectExpr(*items, f"{is_long} AS __is_long").limit(most + 1).toArrow()
-    if rows.num_rows > most or any(rows.column("__is_long").to_pylist()):
+    if rows.num_rows > most or pc.any(rows.column("__is_long")).as_py():
         return None
-    local = rows.drop_columns(["__is_long"])
-    return frame.sparkSession.createDataFrame(local, schema=frame.schema), rows.num_rows
+    return rows.drop_columns(["__is_long"])
 
 
 def _short(name: str, type_: str, longest: int) -> str:

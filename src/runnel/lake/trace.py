@@ -35,6 +35,7 @@ class Trace:
         self.path = self.log.path
         self.incarnation = incarnation
         self.layout = layout
+        self._is_long = False
 
     def exists(self) -> bool:
         """Whether anything was ever committed."""
@@ -80,16 +81,20 @@ class Trace:
 
         An epoch that is already there is left alone. `rows_hint` lets a small result be one file.
         """
-        new = NewEpoch(epoch, metadata, overwrite=False, rows_hint=rows_hint)
-        return write_epoch(self.log, self.incarnation, self.layout, df, new)
+        return self._write(df, NewEpoch(epoch, metadata, False, rows_hint, not self._is_long))
 
     def replace(
         self, spark: SparkSession, df: DataFrame, epoch: int, metadata: Mapping[str, Any],
         rows_hint: int | None = None,
     ) -> AppendStats:  # fmt: skip
         """Like append, but everything before goes in the same commit; history starts here."""
-        new = NewEpoch(epoch, metadata, overwrite=True, rows_hint=rows_hint)
-        return write_epoch(self.log, self.incarnation, self.layout, df, new)
+        return self._write(df, NewEpoch(epoch, metadata, True, rows_hint, not self._is_long))
+
+    def _write(self, df: DataFrame, new: NewEpoch) -> AppendStats:
+        stats = write_epoch(self.log, self.incarnation, self.layout, df, new)
+        # Not tried again: the rows would be computed twice each time.
+        self._is_long = self._is_long or stats.is_long
+        return stats
 
     def contents(self, spark: SparkSession, epoch: int) -> DataFrame:
         """All rows up to an epoch, weighted and not summed."""
