@@ -10,6 +10,7 @@ import pytest
 
 from runnel.catalog import CYCLE, IN_CYCLE, READS, StreamTable, Writer
 from runnel.errors import AlreadyExists, InUse, NotFound
+from runnel.model.alerts import Alert, AlertKind
 from runnel.model.names import TableName
 from runnel.model.refresh import Outcome, RefreshAction
 from runnel.model.settings import Settings
@@ -87,6 +88,26 @@ def test_rounds_and_errors_are_told_of_the_cycle(catalog: Writer, make_table: Ma
     catalog.update_table(holder.id, last_error="it goes on and on", consecutive_errors=1)
     assert seeing.cycles(catalog)[0].converged is False
     assert seeing.status(catalog, Settings(), "default.p")[0].last_error == "it goes on and on"
+
+
+def test_a_member_tells_the_history_and_the_alerts_of_its_cycle(
+    catalog: Writer, make_table: Make
+) -> None:
+    holder, p, q = _cycle(make_table)
+    catalog.replace_tables([], [holder, p, q])
+    for _ in range(2):
+        for table in (holder, p, q):
+            attempt = catalog.start_attempt(table.id, "me")
+            catalog.finish_attempt(attempt, Outcome.OK, action=RefreshAction.DIFFERENTIAL)
+        catalog.record_alert(Alert(AlertKind.REFRESH_FAILED, holder.label, "it goes on and on"))
+        catalog.record_alert(Alert(AlertKind.REFRESH_FAILED, "q", "1 / 0"))
+    told = [h.name for h in seeing.history(catalog, "default.p")]
+    assert told == ["p", "cycle of p, q"] * 2
+    assert [h.name for h in seeing.history(catalog, "default.p", 3)] == told[:3]
+    heard = {name: seeing.alerts(catalog, TableName.parse(name)) for name in "pq"}
+    assert [a.table for a in heard["p"]] == ["cycle of p, q"] * 2
+    assert [a.table for a in heard["q"]] == ["q", "cycle of p, q"] * 2
+    assert len(seeing.alerts(catalog, TableName.parse("q"), limit=3)) == 3
 
 
 def test_components_in_order(make_table: Make) -> None:

@@ -20,7 +20,7 @@ NOW = RefreshMode.IMMEDIATE
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     """What would have been refreshed."""
     asked: list[set[str]] = []
-    monkeypatch.setattr(immediate, "refresh_pass", lambda workspace, keys: asked.append(keys))
+    monkeypatch.setattr(immediate, "refresh_pass", lambda workspace, keys: asked.append(keys) or {})
     return asked
 
 
@@ -110,7 +110,7 @@ def test_what_fails_write_after_write_is_suspended(
     assert after is not None
     assert after.state is (TableState.SUSPENDED if is_given_up else TableState.ACTIVE)
     asked: list[set[str]] = []
-    monkeypatch.setattr(immediate, "refresh_pass", lambda workspace, keys: asked.append(keys))
+    monkeypatch.setattr(immediate, "refresh_pass", lambda workspace, keys: asked.append(keys) or {})
     with following_writes(workspace):
         bench.append("orders")
     assert asked == [{"default.healthy"} if is_given_up else {"default.direct", "default.healthy"}]

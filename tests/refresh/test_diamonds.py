@@ -272,6 +272,20 @@ def test_members_that_were_never_filled_are_filled_together(lake: Lake, tmp_path
     assert lake.verify("ratio").ok
 
 
+def test_members_that_are_made_in_one_call_are_a_group(lake: Lake, tmp_path: Path) -> None:
+    source = orders(lake, tmp_path)
+    queries = {"sums": SUMS, "counts": COUNTS, "ratio": RATIO}
+    lake.create_stream_tables(queries, diamond_consistency="atomic")
+    assert {g.name: str(g.consistency) for g in lake.diamond_groups()} == dict.fromkeys(
+        queries, "atomic"
+    )
+    source.append((4, 12, "9.00"))
+    lake.refresh("sums")
+    assert (by_view(lake), in_ratio(lake)) == (NEW, NEW), "one member brings the others"
+    with pytest.raises(Exception, match="'always' is not a diamond consistency"):
+        lake.create_stream_tables({"x": "SELECT 1 AS n"}, diamond_consistency="always")
+
+
 def test_an_option_that_is_none_of_them_is_refused(lake: Lake) -> None:
     with pytest.raises(Exception, match="'always' is not a diamond consistency"):
         lake.sql("CREATE STREAM TABLE x WITH (diamond_consistency = always) AS SELECT 1 AS n")

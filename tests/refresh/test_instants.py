@@ -58,6 +58,13 @@ class World:
             past.insert(0, (epoch, Frontier(pins, at(self.minute))))
             self.vectors[name, self.minute] = seen
 
+    def saw(self, name: str, minute: int) -> list[dict[str, set[int]]]:
+        """What the state at a minute saw; when that was in a quiet time, what it did around it."""
+        minutes = [m for known, m in self.vectors if known == name]
+        before = max(m for m in minutes if m <= minute)
+        after = min(m for m in minutes if m >= minute)
+        return [self.vectors[name, m] for m in {before, after}]
+
     def last(self, name: str) -> int:
         return int((self.states[name][0][1].data_timestamp - START).total_seconds() // 60)
 
@@ -125,10 +132,29 @@ def test_beside_a_base_table_a_state_is_told_by_what_it_saw(world: World) -> Non
         world.common("d", beside="orders")
 
 
-def test_tables_without_a_common_base_are_each_at_their_newest(world: World) -> None:
+def test_tables_without_a_common_base_are_of_one_pass_too(world: World) -> None:
     world.versions["orders"] = 2
     world.refresh("b")
-    assert world.common("b e") == {"b": 2, "e": 1}
+    assert world.common("b e") == {"b": 1, "e": 1}, "in the middle of a pass"
+    world.refresh("b e")
+    assert world.common("b e") == {"b": 3, "e": 3}
+
+
+def test_tables_that_are_refreshed_one_by_one_are_not_read_as_of_long_ago(world: World) -> None:
+    world.versions["items"] = 2
+    world.refresh("e")
+    world.versions["orders"] = 2
+    world.refresh("b")
+    assert world.common("b e") == {"b": 3, "e": 2}, "both are newer than their common minute 1"
+
+
+def test_a_table_without_news_has_been_at_every_instant_in_between(world: World) -> None:
+    world.versions["items"] = 2
+    world.refresh("e")
+    world.refresh("b", silent="b")
+    assert world.common("b e") == {"b": 2, "e": 2}
+    assert world.common("b e", upto=at(2)) == {"b": 2, "e": 2}
+    assert world.common("b", upto=at(2)) == {"b": 2}
 
 
 def test_separate_passes_over_the_same_versions_agree(world: World) -> None:
@@ -212,24 +238,26 @@ def test_the_newest_combination_that_agrees_is_chosen(data: st.DataObject) -> No
             " ".join(names), silent=" ".join(n for n in names if data.draw(st.booleans()))
         )
     keys = data.draw(st.lists(st.sampled_from("bcde"), min_size=2, unique=True))
-    best: dict[str, int] | None = None
     choices = [
         [int((f.data_timestamp - START).total_seconds() // 60) for _, f in world.states[k]]
         for k in keys
     ]
-    for minutes in product(*choices):
+    agreeing = [minutes for minutes in product(*choices) if _agree(world, keys, minutes)]
+    found = world.common(" ".join(keys))
+    oldest = min(found.values())
+    assert oldest == max(map(min, agreeing)), "as new as it can be"
+    assert _agree(world, keys, tuple(found.values()))
+    if (oldest,) * len(keys) in agreeing:
+        assert set(found.values()) == {oldest}, "of one data timestamp"
+
+
+def _agree(world: World, keys: list[str], minutes: tuple[int, ...]) -> bool:
+    """Whether these states saw one version of each base table."""
+    for vectors in product(*(world.saw(k, m) for k, m in zip(keys, minutes, strict=True))):
         seen: dict[str, set[int]] = {}
-        for key, minute in zip(keys, minutes, strict=True):
-            for name, versions in world.vectors[key, minute].items():
+        for vector in vectors:
+            for name, versions in vector.items():
                 seen.setdefault(name, set()).update(versions)
         if all(len(versions) == 1 for versions in seen.values()):
-            best = dict(zip(keys, minutes, strict=True))
-            break
-    found = world.common(" ".join(keys))
-    assert best is not None
-    assert sum(found.values()) >= sum(best.values())
-    seen = {}
-    for key, minute in found.items():
-        for name, versions in world.vectors[key, minute].items():
-            seen.setdefault(name, set()).update(versions)
-    assert all(len(versions) == 1 for versions in seen.values()), "they agree"
+            return True
+    return False

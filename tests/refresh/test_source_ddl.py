@@ -208,6 +208,24 @@ def test_a_function_that_is_redefined(lake: Lake, tmp_path: Path) -> None:
         lake.sql("DROP FUNCTION IF EXISTS twice")
 
 
+def test_a_function_that_is_redefined_past_the_lake(lake: Lake, tmp_path: Path) -> None:
+    orders(lake, tmp_path)
+    make = "CREATE OR REPLACE FUNCTION twice(x BIGINT) RETURNS BIGINT RETURN {} * x"
+    lake.spark.sql(make.format(2))
+    try:
+        lake.create_stream_table("doubled", "SELECT id, TWICE(id) AS d FROM orders")
+        lake.create_stream_table("ids", "SELECT id FROM orders")
+        lake.spark.sql(make.format(2))
+        check(lake, "doubled", "NO_DATA")
+        lake.spark.sql(make.format(20))
+        check(lake, "doubled", "REINITIALIZE", "function twice was redefined")
+        assert rows(lake.table("doubled")) == [("1", "20"), ("2", "40"), ("3", "60")]
+        check(lake, "ids", "NO_DATA")
+        check(lake, "doubled", "NO_DATA")
+    finally:
+        lake.sql("DROP FUNCTION IF EXISTS twice")
+
+
 def test_blocked_ddl_changes_nothing(lake: Lake, tmp_path: Path) -> None:
     orders(lake, tmp_path)
     lake.sql(MAPPED)

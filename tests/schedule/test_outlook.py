@@ -214,14 +214,18 @@ def test_who_waits_for_a_retry_is_due_after_it(lake: FakeLake) -> None:
     assert rows["sums"].state is TableState.UPSTREAM_FAILED
 
 
-def test_the_members_of_a_cycle_are_refreshed_after_what_holds_their_rows(lake: FakeLake) -> None:
+def add_cycle(lake: FakeLake, first: str, second: str) -> None:
     members = '[{"name": ["default", "p"]}, {"name": ["default", "q"]}]'
     holder = lake.add(
         "__cycle_1", "DOWNSTREAM", "x1", at=T0, work_seconds=30.0, options={CYCLE: members}
     )
-    inside = {"options": {IN_CYCLE: holder.name.key}, "work_seconds": 4.0}
-    lake.add("p", "1m", "__cycle_1", at=T0, **inside)
-    lake.add("q", "1m", "__cycle_1", at=T0, **inside)
+    for name, schedule in (("p", first), ("q", second)):
+        inside = {IN_CYCLE: holder.name.key}
+        lake.add(name, schedule, "__cycle_1", at=T0, options=inside, work_seconds=4.0)
+
+
+def test_the_members_of_a_cycle_are_refreshed_after_what_holds_their_rows(lake: FakeLake) -> None:
+    add_cycle(lake, "1m", "1m")
     rows = status(lake)
     assert rows["p"].lag_note == (
         "with the present plan it misses its target by about 16 s: "
@@ -229,3 +233,14 @@ def test_the_members_of_a_cycle_are_refreshed_after_what_holds_their_rows(lake: 
     )
     told = {h[1] for h in scheduler(lake)[1].heard if h[0] is AlertKind.LAG_UNREACHABLE}
     assert told == {"p", "q"}, "what holds their rows is not the user's"
+
+
+@pytest.mark.parametrize("consistency", ["none", "atomic"])
+def test_a_cycle_is_due_with_its_first_member_whatever_groups_do(
+    tmp_path: Path, consistency: str
+) -> None:
+    settings = {"diamond_schedule_policy": "slowest", "diamond_consistency": consistency}
+    lake = FakeLake(tmp_path, **settings)
+    add_cycle(lake, "1h", "1m")
+    assert {row.next_due for row in status(lake).values()} == {instant(T0 + 24)}
+    lake.workspace.catalog.close()

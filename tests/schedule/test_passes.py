@@ -303,6 +303,31 @@ def test_an_immediate_table_below_a_suspended_one_serves_what_it_holds(lake: Mad
     assert lake.versions("d") == {"x1": 1}
 
 
+def test_an_immediate_table_beside_a_suspended_one_of_its_group_says_that_it_cannot_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """b is not below c, but advances with it; f is below b."""
+    lake = MadeUp(tmp_path, monkeypatch, diamond_consistency="atomic")
+    lake.make("b", "x1", mode=RefreshMode.IMMEDIATE)
+    lake.make("c", "x1")
+    lake.make("d", "b", "c", mode=RefreshMode.IMMEDIATE)
+    lake.make("f", "b", mode=RefreshMode.IMMEDIATE)
+    lake.suspend("c")
+    with pytest.raises(ImmediateRefreshFailed) as caught, following_writes(lake.workspace):
+        lake.base("x1").version = 2
+    assert caught.value.primary.endswith("could follow: b, f")
+    assert "c is suspended, and b advances only together with it" in str(caught.value)
+    for name in ("b", "f"):
+        with pytest.raises(ImmediateRefreshFailed, match=f"{name} could not be brought") as caught:
+            catch_up(lake.workspace, [f"default.{name}"])
+        assert f"SUSPEND {name} too" in str(caught.value)
+    assert not catch_up(lake.workspace, ["default.d"]), "below c: it serves what it holds"
+    lake.resume("c")
+    assert catch_up(lake.workspace, ["default.f"])
+    assert lake.versions("b") == lake.versions("f") == {"x1": 2}
+    lake.workspace.catalog.close()
+
+
 # -- new tables -------------------------------------------------------------------------------
 
 

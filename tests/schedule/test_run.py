@@ -96,6 +96,16 @@ def test_many_tables_are_looked_through_little_by_little(
     assert left == [3, 1, 0]
 
 
+def test_a_run_that_does_not_come_back_looks_through_all_of_them(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_TABLES_AT_ONCE", 2)
+    tables = [lake.add(f"t{i}", "1d", "x1", at=time(), layout=LAYOUT) for i in range(5)]
+    folders = [left_behind(lake, table) for table in tables]
+    assert list(run_lake(lake.workspace, once=True)) == []
+    assert not any(folder.exists() for folder in folders)
+
+
 def test_what_sources_may_lose_is_watched(lake: FakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     monkeypatch.setattr(run, "watch_retention", lambda workspace, at: seen.append(at.timestamp()))

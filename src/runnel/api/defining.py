@@ -97,19 +97,22 @@ class Defining(OpenLake):
         refresh_mode: str | RefreshMode = RefreshMode.AUTO,
         initialize: bool = True,
         dialect: str = "spark",
+        diamond_consistency: str | None = None,
     ) -> Rows[TableStatus]:
         """Define several stream tables, all or none of them; they may read each other.
 
-        In a cycle only with the setting `allow_circular`.
+        In a cycle only with the setting `allow_circular`. What is asked is asked of each of them.
         """
         if not queries:
             raise UserError("create_stream_tables needs at least one name and query")
         mode = RefreshMode.parse(refresh_mode)
+        asked = _asked_of_diamonds(diamond_consistency)
         self._keeper.ready()
         drafts = [
             self._draft(name_of(name), query, mode, schedule, dialect)
             for name, query in queries.items()
         ]
+        drafts = [replace(draft, options={**draft.options, **asked}) for draft in drafts]
         return self._together(drafts, initialize)
 
     @interruptible

@@ -144,6 +144,11 @@ class Reader(Closing):
             query = sa.select(meta.c.value).where(meta.c.key == FUNCTION_KEY + key)
             return connection.execute(query).scalar_one_or_none()
 
+    def functions(self, prefix: str) -> frozenset[str]:
+        """The functions of which `record_function` was told whose keys begin so, without that."""
+        query = sa.select(meta.c.key).where(meta.c.key.startswith(FUNCTION_KEY + prefix))
+        return frozenset(r["key"].removeprefix(FUNCTION_KEY + prefix) for r in self._rows(query))
+
     def last_verification(self, table_id: str) -> Verification | None:
         query = (
             sa.select(verifications)

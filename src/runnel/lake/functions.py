@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.util import PythonEvalType
 
 from runnel.errors import UserError
 from runnel.model.functions import OwnFunction
+from runnel.model.names import quote
 
+# Not who made it and when. Further arguments stand in lines of their own.
+_FACTS = re.compile(r"^(?:(?:Type|Input|Returns):.*(?:\n .*)*|Body:(?s:.*))", re.MULTILINE)
 _AGGREGATES = (
     PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF,
     PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF,
@@ -46,6 +51,16 @@ def register(spark: SparkSession, functions: Iterable[OwnFunction]) -> None:
         else:
             returns = own.returns or own.function.returnType  # type: ignore[attr-defined]
             spark.udf.register(own.name, _of_list(own.function), returns)
+
+
+def sql_function(spark: SparkSession, name: str) -> str | None:
+    """What a function does that was made by CREATE FUNCTION in SQL; None for any other."""
+    try:
+        rows = spark.sql(f"DESCRIBE FUNCTION EXTENDED {quote(name)}").collect()
+    except AnalysisException:
+        return None
+    facts = _FACTS.findall("\n".join(row[0] for row in rows))
+    return "\n".join(facts) if any(fact.startswith("Body:") for fact in facts) else None
 
 
 def _of_list(function: Any) -> Callable[[Sequence[Any]], Any]:

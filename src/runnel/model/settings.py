@@ -90,7 +90,10 @@ class Settings:
     )
     diamond_schedule_policy: SchedulePolicy = field(
         default=SchedulePolicy.FASTEST,
-        metadata={"doc": "whose target lag an atomic group follows: fastest or slowest member"},
+        metadata={
+            "doc": "whose target lag an atomic group follows: fastest or slowest member; a cycle "
+            "always follows its fastest"
+        },
     )
     enabled: bool = field(
         default=True,

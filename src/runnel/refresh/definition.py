@@ -23,7 +23,7 @@ from runnel.errors import InvalidQuery, NotDifferentiable, NotFound, UserError
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import char_names, columns_of
-from runnel.lake.typing import SparkTyper, output_schema
+from runnel.lake.typing import SparkTyper, output_schema, system_functions
 from runnel.model.columns import Column, Layout, hashable_names
 from runnel.model.names import TableName
 from runnel.model.views import Resolution
@@ -37,6 +37,7 @@ from runnel.refresh.checking import (
     with_orders,
     with_ties,
 )
+from runnel.refresh.functions import watch_functions
 from runnel.refresh.views import ViewFinder
 from runnel.refresh.workspace import Workspace
 
@@ -101,6 +102,8 @@ def define(
     resolution = Resolution(text, inlined.views, bool(calls)) if is_another else None
     try:
         strange = strange_functions(parse(text))
+        if strange:
+            watch_functions(workspace, workspace.spark, strange - system_functions(spark))
         check_functions(spark, strange, inlined.views, workspace.functions)
         with pointing(inlined):
             compiled = _compile(spark, text, schemas, columns)

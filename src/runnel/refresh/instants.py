@@ -1,9 +1,9 @@
-"""Which past states of several tables belong together: those that agree on every base table."""
+"""Which past states of tables belong together: of one data timestamp, or of the same versions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -49,6 +49,21 @@ class Past:
     ) -> dict[str, State]:
         """The newest states of these tables, none after `at`, that belong to one instant.
 
+        All of one data timestamp, where they were all seen at that of the oldest: that table could
+        not be read any newer. Else those that agree on the versions of base tables.
+        """
+        states = self.agreeing(keys, at, others)
+        then = min((state.at for state in states.values()), default=None)
+        found = {key: state for key in states for state in islice(self._states(key, then), 1)}
+        if len(found) < len(states) or any(state.at != then for state in found.values()):
+            return states
+        return states if _disagreeing(list(found.values())) is not None else found
+
+    def agreeing(
+        self, keys: Sequence[str], at: datetime | None, others: Sequence[TableName] = ()
+    ) -> dict[str, State]:
+        """The newest states, none after `at`, that saw the same versions of common base tables.
+
         With base tables beside them (`others`), only states of which it is known what they saw.
         """
         chains = {key: self._states(key, at) for key in keys}
@@ -74,14 +89,22 @@ class Past:
         )
 
     def _states(self, key: str, at: datetime | None) -> Iterator[State]:
-        """Newest first, as far back as the contents can be read."""
+        """Newest first, as far back as the contents can be read.
+
+        A table that had no news until after `at` was at `at` what it was before, too.
+        """
         table = self._tables[key]
+        later = None
         for epoch, frontier in self._history(key):
             if at is not None and frontier.data_timestamp > at:
+                later = epoch, frontier.pins
                 continue
             if epoch < table.since and not self._is_readable(table, epoch):
                 return
-            yield State(table, epoch, frontier, self._base(table, frontier))
+            is_quiet = later == (epoch, frontier.pins) and not table.follows_time
+            then = replace(frontier, data_timestamp=at) if at is not None and is_quiet else frontier
+            later = None
+            yield State(table, epoch, then, self._base(table, then))
 
     def _oldest(self, table: StreamTable) -> datetime | None:
         states = list(self._states(table.name.key, None))

@@ -18,6 +18,8 @@ from runnel.model.tabular import Rows
 from runnel.schedule import units as scheduled
 from runnel.schedule.units import components, in_order
 
+_FASTEST, _SLOWEST = scheduled.Policy.FASTEST, scheduled.Policy.SLOWEST
+
 Unit = tuple[str, ...]
 """Keys of tables that are refreshed together, parents before children."""
 
@@ -80,10 +82,18 @@ def units_of(
 
 
 def planned_units(tables: Iterable[StreamTable], settings: Settings) -> tuple[scheduled.Unit, ...]:
-    """The units that the scheduler plans with, and that `status` tells of."""
-    policy = scheduled.Policy(settings.diamond_schedule_policy.value)
-    found = units_of(tables, settings.diamond_consistency)
-    return tuple(scheduled.Unit(keys, policy) for keys in found)
+    """The units that the scheduler plans with, and that `status` tells of.
+
+    The policy is one of diamonds: the members of a cycle are due with the first of them.
+    """
+    known = {table.name.key: table for table in tables}
+    policy, default = settings.diamond_schedule_policy, settings.diamond_consistency
+    is_asked = policy is SchedulePolicy.SLOWEST
+    slowest = {d.convergence for d in _atomic(known, default)} if is_asked else set()
+    return tuple(
+        scheduled.Unit(keys, _FASTEST if slowest.isdisjoint(keys) else _SLOWEST)
+        for keys in units_of(known.values(), default)
+    )
 
 
 def find_groups(tables: Iterable[StreamTable], default: DiamondConsistency) -> list[Group]:

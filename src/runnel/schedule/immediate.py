@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 
 from runnel.catalog import Source, StreamTable
-from runnel.errors import ImmediateRefreshFailed, RunnelError
+from runnel.errors import ImmediateRefreshFailed, RunnelError, UserError
 from runnel.model.frontier import Pin
-from runnel.model.refresh import RefreshMode, TableState
+from runnel.model.refresh import RefreshAction, RefreshMode, TableState
 from runnel.refresh.answers import Question
 from runnel.refresh.looking import pin_source
 from runnel.refresh.views import redefined_view
@@ -46,7 +46,7 @@ def catch_up(workspace: Workspace, keys: Iterable[str]) -> bool:
     if not behind:
         return False
     try:
-        refresh_pass(workspace, behind)
+        _refresh(workspace, behind)
     except RunnelError as error:
         raise _not_read(_names(tables, behind), error) from error
     return True
@@ -94,11 +94,27 @@ def _follow(workspace: Workspace, moved: set[str]) -> None:
         return
     written = {s.name for t in tables.values() for s in t.sources if s.location in moved}
     try:
-        refresh_pass(workspace, targets)
+        _refresh(workspace, targets)
     except RunnelError as error:
         shown = ", ".join(sorted(map(str, written)))
         given_up = suspend_failing(workspace, tables.values())
         raise _not_followed(shown, _names(tables, targets), error, given_up) from error
+
+
+def _refresh(workspace: Workspace, targets: set[str]) -> None:
+    """Bring tables to where their sources are; an error where one waits for a suspended table.
+
+    Its group, its cycle, or one above it stands still as a whole, with the members that are active.
+    """
+    results = refresh_pass(workspace, targets)
+    left_out = {k for k, r in results.items() if k in targets and r.action is RefreshAction.SKIP}
+    tables = _tables(workspace) if left_out else {}
+    for key in sorted(left_out & tables.keys() - _at_rest(tables)):
+        needed = [tables[k] for k in _order(workspace, tables, {key})]
+        suspended = next((t for t in needed if t.state is TableState.SUSPENDED), None)
+        # One that was overtaken by another process is up to date.
+        if suspended is not None:
+            raise _held_up(tables[key], suspended)
 
 
 def _follows_writes(table: StreamTable) -> bool:
@@ -144,6 +160,13 @@ def _tables(workspace: Workspace) -> Tables:
 
 def _names(tables: Tables, keys: Iterable[str]) -> str:
     return ", ".join(str(tables[key].name) for key in sorted(keys))
+
+
+def _held_up(table: StreamTable, suspended: StreamTable) -> UserError:
+    return UserError(
+        f"{suspended.owner} is suspended, and {table.name} advances only together with it",
+        hint=f"RESUME {suspended.owner}, or SUSPEND {table.name} too: it serves what it holds then",
+    )
 
 
 def _not_followed(

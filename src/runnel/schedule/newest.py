@@ -23,7 +23,7 @@ def newest_state(catalog: Writer, sources: Iterable[Source], oldest: datetime) -
     read = {source.key: source.kind for source in sources}
     streams = [key for key, kind in read.items() if kind == "stream"]
     try:
-        states = Past(catalog, lambda table, epoch: False).common(streams, None)
+        states = Past(catalog, lambda table, epoch: False).agreeing(streams, None)
     except UserError:
         return None
     if not all(_is_present(state) for state in states.values()):

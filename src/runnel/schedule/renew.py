@@ -20,6 +20,7 @@ from runnel.model.alerts import AlertKind
 from runnel.model.ddl import SourceChange, Taken
 from runnel.model.refresh import TableState
 from runnel.refresh.attempt import lease_of
+from runnel.refresh.functions import SQL, watch_functions
 from runnel.refresh.pins import Pins
 from runnel.refresh.recording import note_failure
 from runnel.refresh.recovery import recover
@@ -43,9 +44,13 @@ def renew_views(
 
     The errors are in the history already. `wait`: how long for someone else to let go of a table.
     """
-    if not any(table.views or table.reinitialize for table in tables.values()):
+    functions = workspace.catalog.functions(SQL)
+    if not functions and not any(t.views or t.reinitialize for t in tables.values()):
         return {}
     wanted = [tables[key] for key in _order(workspace, tables, targets)]
+    if functions:
+        _watch(workspace, tables, wanted, functions, pins)
+        wanted = [tables[table.name.key] for table in wanted]
     failed = _renew_noted(workspace, tables, wanted, wait)
     current = [tables[table.name.key] for table in wanted if table.name.key not in failed]
     watched = [t for t in current if t.views and t.state is not TableState.SUSPENDED]
@@ -77,6 +82,21 @@ def renew_readers(workspace: Workspace, change: SourceChange) -> None:
                 _rebuilt(workspace, known, reason)
         except Exception as error:
             _log.warning("%s: %s", table.label, translate(error).primary)
+
+
+def _watch(
+    workspace: Workspace, tables: dict[str, StreamTable], wanted: Sequence[StreamTable],
+    functions: Iterable[str], pins: Pins,
+) -> None:  # fmt: skip
+    """Have those start over that call a function which does something else now."""
+    texts = [table.text.lower() for table in wanted]
+    called = [name for name in functions if any(name in text for text in texts)]
+    spark = _spark(workspace, wanted, pins) if called else None
+    try:
+        if spark is not None and watch_functions(workspace, spark, called):
+            tables |= {t.name.key: t for t in workspace.catalog.tables() if t.name.key in tables}
+    except Exception as error:
+        _log.warning("functions could not be looked at: %s", translate(error).primary)
 
 
 def _renew_noted(

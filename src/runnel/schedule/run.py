@@ -74,6 +74,7 @@ def run_lake(
     done: list[RefreshResult] = []
     if once:
         house.keep()
+        house.finish(stop)
         done = [result for result in loop.once() if not is_reserved(result.name)]
     else:
         loop.forever()
@@ -153,6 +154,11 @@ class _House:
             self._unseen = list(catalog.tables())
         self._remove_unfinished()
         self.notice_names()
+
+    def finish(self, stop: threading.Event) -> None:
+        """Undo at once, in all tables, what writes left that were killed: nobody comes back."""
+        while self._unseen and not stop.is_set():
+            self._remove_unfinished()
 
     def _remove_orphans(self) -> None:
         """What processes left that died while they made or dropped tables, or shared rows."""

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from runnel.catalog import Attempt, Questions, StreamTable
 from runnel.errors import NotFound, UserError
-from runnel.model.alerts import Alert, AlertKind
+from runnel.model.alerts import Alert, AlertKind, key_of
 from runnel.model.graph import Graph, GraphEdge, GraphNode
 from runnel.model.names import RESERVED, TableName
 from runnel.model.refresh import Outcome
@@ -46,8 +46,14 @@ def find_table(reader: Questions, name: TableName) -> StreamTable:
 
 
 def history(reader: Questions, key: str | None = None, limit: int = 20) -> Rows[HistoryEntry]:
-    """Refresh attempts, newest first."""
-    attempts = reader.history(key, limit)
+    """Refresh attempts, newest first; a table in a cycle with those of what holds its rows.
+
+    There the rounds are, and what went wrong with them.
+    """
+    attempts = list(reader.history(key, limit))
+    if key is not None and (holder := _holder(reader, key)) is not None:
+        attempts += reader.history(holder.name.key, limit)
+        attempts = sorted(attempts, key=lambda a: a.id, reverse=True)[:limit]
     labels: dict[str, str] = {}
     if any(a.table_name.startswith(RESERVED) for a in attempts):
         labels = {t.id: t.label for t in reader.tables() if t.is_hidden}
@@ -59,6 +65,12 @@ def cycles(reader: Questions) -> Rows[CycleStatus]:
     """The cycles of tables, and how finding their rows ended the last time."""
     holders = [t for t in reader.tables() if t.keeps_cycle]
     return Rows([_cycle(reader, holder) for holder in holders], CycleStatus.COLUMNS)
+
+
+def _holder(reader: Questions, key: str) -> StreamTable | None:
+    """What holds the rows of the cycle that a table is in."""
+    table = reader.find(key)
+    return reader.find(table.cycle) if table is not None and table.cycle is not None else None
 
 
 def _cycle(reader: Questions, holder: StreamTable) -> CycleStatus:
@@ -98,8 +110,14 @@ def alerts(
     *,
     lasting: bool = False,
 ) -> Rows[Alert]:
-    """Alerts newest first, also those of tables that are gone; `lasting`: what is not over."""
-    found = reader.alerts(name.key if name else None, kind, limit, lasting=lasting)
+    """Alerts newest first, also those of tables that are gone; `lasting`: what is not over.
+
+    Those of a table in a cycle with those of the cycle.
+    """
+    found = list(reader.alerts(name.key if name else None, kind, limit, lasting=lasting))
+    if name is not None and (holder := _holder(reader, name.key)) is not None:
+        found += reader.alerts(key_of(holder.label), kind, limit, lasting=lasting)
+        found = sorted(found, key=lambda alert: alert.id or 0, reverse=True)[:limit]
     if name is not None and not found and not reader.alerts(name.key, limit=1):
         find_table(reader, name)
     return Rows(found, Alert.COLUMNS)
