@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bench import report
 from bench.promises import Promise, promises
+from bench.soak.report import GOAL, LEAST_TARGET
 
 _ROOT = Path(__file__).parent.parent.parent
 _README = (_ROOT / "README.md").read_text()
@@ -16,14 +17,15 @@ _README = (_ROOT / "README.md").read_text()
 _A_LITTLE_MB = 64
 
 
-def _recorded(rows: int) -> dict[str, Any]:
-    path = _ROOT / "bench" / "results" / f"spine-{rows}.json"
+def _recorded(name: str) -> dict[str, Any]:
+    path = _ROOT / "bench" / "results" / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 
 
-_RUN = _recorded(10_000_000)
-_LARGE = _recorded(50_000_000)
+_RUN = _recorded("spine-10000000")
+_LARGE = _recorded("spine-50000000")
+_SOAK = _recorded("soak-10")
 
 
 def test_the_table_is_the_recorded_run() -> None:
@@ -115,3 +117,14 @@ def test_a_run_is_judged_by_its_contents_and_its_promises() -> None:
     assert not report.is_good(broken)
     assert "1 of 2 promises kept" in report.table(broken)
     assert "NOT KEPT: join at 0.10%" in report.table(broken)
+
+
+def test_the_soak_held_what_was_asked_for_its_ten_minutes() -> None:
+    assert _SOAK["seconds"] >= 600
+    assert (_SOAK["is_right"], _SOAK["broken"]) == (True, [])
+    assert _SOAK["survived"] == _SOAK["kills"] > 0
+    assert _SOAK["verified"] == _SOAK["tables"] > 0
+    assert _SOAK["goal"] >= GOAL
+    shares = [share for target, share in _SOAK["attainment"].values() if target >= LEAST_TARGET]
+    assert shares
+    assert min(shares) >= GOAL
