@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import report
+from bench import memory, report
 from bench.promises import Promise, promises
 from bench.soak.report import GOAL, LEAST_TARGET
 
@@ -72,6 +72,7 @@ def test_what_was_asked_for_was_found(run: dict[str, Any], asked: int) -> None:
 def test_the_driver_holds_nothing_in_proportion_to_the_change() -> None:
     """The largest is a thousand times the smallest; Spark's driver is held down by a setting."""
     peaks = _peaks(_RUN["rounds"])
+    assert _RUN.get("peaks_are_fresh", True), "a small share's peak hides that of a larger one"
     assert len(peaks) == 4
     assert _growth(peaks) <= _A_LITTLE_MB
 
@@ -84,6 +85,13 @@ def test_the_driver_holds_nothing_in_proportion_to_the_table() -> None:
 def test_a_driver_that_holds_the_change_would_be_found() -> None:
     rounds = [{"share": s, "python_peak_mb": 200 + 900 * s} for s in (0.001, 0.01, 0.1)]
     assert _growth(_peaks(rounds)) > _A_LITTLE_MB
+
+
+def test_a_peak_that_cannot_be_forgotten_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_FORGET", tmp_path / "nowhere" / "clear_refs")
+    assert not memory.forget_peak()
 
 
 def _peaks(rounds: list[dict[str, Any]]) -> dict[float, float]:
