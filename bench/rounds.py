@@ -172,7 +172,7 @@ class Rounds:
 
     def _ran(self, name: str) -> str:
         """What the last refresh of a table was."""
-        return self.lake.history(name, limit=1)[0].action.value
+        return str(self.lake.history(name, limit=1)[0].action)
 
     def _kept(self) -> list[str]:
         """The tables that grow by differences."""
