@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 JARS := $(VENV)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench bench-tpch soak fuzz lock clean
+.PHONY: help setup demo test test-slow lint format bench bench-tpch bench-tick soak fuzz lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench: setup ## Measure DIFFERENTIAL against FULL and the hand-written ways; fai
 
 bench-tpch: setup ## Measure the 22 queries of TPC-H (ARGS="--scale 1")
 	$(BIN)/python -m bench.tpch $(ARGS)
+
+bench-tick: setup ## Measure a tick of the scheduler over 1,000 tables with nothing to do; fails when it takes too long
+	$(BIN)/python -m bench.tick $(ARGS)
 
 soak: setup ## A daemon that is killed now and then, writers, checking readers: 10 minutes (ARGS="--minutes 2 --kill-every 20")
 	$(BIN)/python -m bench.soak $(ARGS)

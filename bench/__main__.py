@@ -48,6 +48,7 @@ def _measure(lake: Lake, folder: Path, options: argparse.Namespace) -> dict[str,
         # Last, when the JVM is warm: in a cold one the longer plan takes more than its share.
         measured["epochs"] = small.epochs(lake, folder, options.rows)
     measured["python_peak_mb"] = python_peak_mb()
+    measured["peaks_are_fresh"] = rounds.peaks_are_fresh
     return measured
 
 

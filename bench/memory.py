@@ -8,12 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 _HIGHEST = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+_FORGET = Path("/proc/self/clear_refs")
 
 
-def forget_peak() -> None:
-    """Begin anew with what is taken now, where the system can (Linux)."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+def forget_peak() -> bool:
+    """Begin anew with what is taken now; False where the system cannot (it has to be Linux)."""
+    try:
+        _FORGET.write_text("5")
+    except OSError:
+        return False
+    return True
 
 
 def python_peak_mb() -> float:

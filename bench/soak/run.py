@@ -24,6 +24,7 @@ from runnel.lake.quick_start import java_options
 Say = Callable[[str], None]
 _TELL_EVERY = 30.0
 _PATIENCE = 10
+_LAST_WORK = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,9 @@ class Plan:
     """What to do for how long, times in seconds.
 
     `kill_every` is the mean, counted from a daemon's first refresh. With `kills` it goes on, on a
-    slow machine, until there were as many, and stops killing then. `goal` is the least share of the
-    time at which a table is within its target; without one that is told, not judged.
+    slow machine, until there were as many, and stops killing then; else until somebody has worked
+    after the last kill. `goal` is the least share of the time at which a table is within its
+    target; without one that is told, not judged.
     """
 
     seconds: float = 600.0
@@ -151,10 +153,13 @@ class _Soak:
             self.report.survived = self.report.kills
 
     def _is_over(self) -> bool:
-        passed = monotonic() - self.begun
+        passed, seconds = monotonic() - self.begun, self.plan.seconds
+        if passed < seconds:
+            return False
         wanted = self.plan.kills
-        is_short = wanted is not None and (self.report.kills < wanted or not self.daemon.has_worked)
-        return passed >= (_PATIENCE if is_short else 1) * self.plan.seconds
+        longest = seconds + _LAST_WORK if wanted is None else _PATIENCE * seconds
+        is_short = self.report.kills < (wanted or 0) or not self.daemon.has_worked
+        return not is_short or passed >= longest
 
     def _kill(self) -> None:
         with_spark = self.random.random() < 0.5

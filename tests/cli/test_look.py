@@ -193,30 +193,42 @@ def test_an_empty_catalog(run: Run, catalog: Writer, folder: Path) -> None:
 _PROGRAM = """
 import sys
 from runnel.cli.main import app
+*arguments, heavy = sys.argv[1:]
 try:
-    app(sys.argv[1:])
+    app(arguments)
 except SystemExit as end:
     assert not end.code, end.code
-heavy = {"pyspark", "py4j", "networkx", "sqlglot", "sqlalchemy", "rich", "deltalake", "pyarrow"}
-assert not heavy & set(sys.modules), heavy & set(sys.modules)
+found = set(heavy.split()) & set(sys.modules)
+assert not found, found
 """
+_QUICK = 0.5
+_HEAVY = "pyspark py4j networkx sqlglot rich deltalake pyarrow"
+
+
+def _processor_time(heavy: str, *arguments: object) -> float:
+    """What a command takes as a whole, at its best.
+
+    Also of the processor it takes more beside others, which share its caches: so several tries,
+    until one is quick.
+    """
+    times: list[float] = []
+    while len(times) < 10 and min(times, default=_QUICK) >= _QUICK:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", _PROGRAM, *map(str, arguments), heavy],
+            check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
 
 
 @pytest.mark.parametrize("command", ["status", "history", "stats", "alerts", "graph"])
 def test_nothing_heavy_is_imported_and_it_is_quick(
     catalog: Writer, folder: Path, command: str
 ) -> None:
-    # Processor time, because the machine may be busy; there is nothing to wait for.
-    times = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            [sys.executable, "-c", _PROGRAM, command, "--lake", folder],
-            check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )  # fmt: skip
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(times) < 0.5
+    # There is nothing to wait for, so that this is all of it.
+    assert _processor_time(f"{_HEAVY} sqlalchemy", command, "--lake", folder) < _QUICK
 
 
 @pytest.mark.postgres
@@ -233,6 +245,15 @@ def test_status_from_a_database_is_quick_too(folder: Path, postgres_url: str) ->
             assert len(seeing.status(reader, Settings())) == 2
         times.append(perf_counter() - start)
     assert min(times) < 0.5
+
+
+@pytest.mark.postgres
+def test_the_whole_command_is_quick_with_a_database_too(folder: Path, postgres_url: str) -> None:
+    with open_catalog(postgres_url) as writer:
+        add_tables(writer)
+    folder.mkdir()
+    place = ("--lake", folder, "--catalog", postgres_url)
+    assert _processor_time(_HEAVY, "status", *place) < _QUICK
 
 
 def test_suspend_and_resume(run: Run, catalog: Writer, folder: Path) -> None:

@@ -6,8 +6,9 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
+import psutil
 import pytest
 from bench.soak.daemon import Daemon
 from bench.soak.run import Plan, soak
@@ -16,7 +17,7 @@ import runnel
 from crash.daemons import append, at_work, base, check_nothing_twice, daemon, until_all_worked
 from kit.connect_server import ConnectServer
 from runnel.api import Lake
-from runnel.model.refresh import Outcome
+from runnel.model.refresh import Outcome, RefreshAction
 from schedule.gates import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -97,21 +98,30 @@ def test_with_nothing_to_do_no_spark_is_started(tmp_path: Path) -> None:
 # Last on its server: a cancelled task looks up only now and then, and keeps its core until then.
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("whose", ["own", "server"])
 def test_asked_to_end_in_the_middle_of_a_refresh(
-    number: signal.Signals, own_server: ConnectServer, tmp_path: Path
+    number: signal.Signals, whose: str, own_server: ConnectServer, tmp_path: Path
 ) -> None:
+    """Whether its Spark is that of a server or its own, which then ends with it."""
     folder = tmp_path / "lake"
-    base(folder, 200_000, f"many_{number}")
-    query = _ENDLESS.format(f"many_{number}")
+    base(folder, 200_000, f"many_{number}_{whose}")
+    query = _ENDLESS.format(f"many_{number}_{whose}")
     with own_server.lake(folder) as lake:
         lake.create_stream_table("endless", query, schedule="1s", initialize=False)
         table = lake._find("endless")
-        running = daemon(own_server, folder)
+        running = daemon(own_server if whose == "server" else None, folder)
         wait_until(lambda: _runs(lake, "endless"), (folder.parent / "daemon.log").read_text())
+        family = psutil.Process(running.process.pid).children(recursive=True)
+        assert any("java" in process.name() for process in family) == (whose == "own")
+        # Else it may be planning still, with nothing to cancel.
+        sleep(2)
         asked = monotonic()
         running.process.send_signal(number)
         assert running.process.wait(60) == 0
         assert monotonic() - asked < 10
-        assert lake.history("endless")[0].outcome is Outcome.INTERRUPTED
+        assert not psutil.wait_procs(family, timeout=10)[1], "its Spark outlived it"
+        # It was due again meanwhile, which is noted, too.
+        done = [e.outcome for e in lake.history("endless") if e.action is not RefreshAction.SKIP]
+        assert done == [Outcome.INTERRUPTED]
         assert lake.status("endless").consecutive_errors == 0
         assert not lake._workspace.leases.is_held(f"table:{table.id}")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import report
+from bench import memory, report
 from bench.promises import Promise, promises
+from bench.soak.report import GOAL, LEAST_TARGET
 
 _ROOT = Path(__file__).parent.parent.parent
 _README = (_ROOT / "README.md").read_text()
@@ -16,14 +17,15 @@ _README = (_ROOT / "README.md").read_text()
 _A_LITTLE_MB = 64
 
 
-def _recorded(rows: int) -> dict[str, Any]:
-    path = _ROOT / "bench" / "results" / f"spine-{rows}.json"
+def _recorded(name: str) -> dict[str, Any]:
+    path = _ROOT / "bench" / "results" / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 
 
-_RUN = _recorded(10_000_000)
-_LARGE = _recorded(50_000_000)
+_RUN = _recorded("spine-10000000")
+_LARGE = _recorded("spine-50000000")
+_SOAK = _recorded("soak-10")
 
 
 def test_the_table_is_the_recorded_run() -> None:
@@ -70,6 +72,7 @@ def test_what_was_asked_for_was_found(run: dict[str, Any], asked: int) -> None:
 def test_the_driver_holds_nothing_in_proportion_to_the_change() -> None:
     """The largest is a thousand times the smallest; Spark's driver is held down by a setting."""
     peaks = _peaks(_RUN["rounds"])
+    assert _RUN.get("peaks_are_fresh", True), "a small share's peak hides that of a larger one"
     assert len(peaks) == 4
     assert _growth(peaks) <= _A_LITTLE_MB
 
@@ -82,6 +85,13 @@ def test_the_driver_holds_nothing_in_proportion_to_the_table() -> None:
 def test_a_driver_that_holds_the_change_would_be_found() -> None:
     rounds = [{"share": s, "python_peak_mb": 200 + 900 * s} for s in (0.001, 0.01, 0.1)]
     assert _growth(_peaks(rounds)) > _A_LITTLE_MB
+
+
+def test_a_peak_that_cannot_be_forgotten_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_FORGET", tmp_path / "nowhere" / "clear_refs")
+    assert not memory.forget_peak()
 
 
 def _peaks(rounds: list[dict[str, Any]]) -> dict[float, float]:
@@ -115,3 +125,14 @@ def test_a_run_is_judged_by_its_contents_and_its_promises() -> None:
     assert not report.is_good(broken)
     assert "1 of 2 promises kept" in report.table(broken)
     assert "NOT KEPT: join at 0.10%" in report.table(broken)
+
+
+def test_the_soak_held_what_was_asked_for_its_ten_minutes() -> None:
+    assert _SOAK["seconds"] >= 600
+    assert (_SOAK["is_right"], _SOAK["broken"]) == (True, [])
+    assert _SOAK["survived"] == _SOAK["kills"] > 0
+    assert _SOAK["verified"] == _SOAK["tables"] > 0
+    assert _SOAK["goal"] >= GOAL
+    shares = [share for target, share in _SOAK["attainment"].values() if target >= LEAST_TARGET]
+    assert shares
+    assert min(shares) >= GOAL

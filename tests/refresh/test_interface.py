@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
-from refresh.helpers import SALES, orders
+import runnel
+from refresh.helpers import SALES, check, orders
 from runnel.api import Lake
 from runnel.errors import NotFound, UserError
 
@@ -135,6 +137,24 @@ def test_writers_of_sparks_own_do_not_take_its_name(lake: Lake, tmp_path: Path) 
     other.writeTo("others").append()
     other.write.format("delta").save(str(tmp_path / "a path.x"))
     assert lake.spark.table("others").count() == 2
+
+
+def test_a_view_that_spark_alone_put_in_its_place_goes_when_the_lake_is_opened_again(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Nobody asks Spark before each statement; what Runnel itself reads it reads by place."""
+    source = orders(lake, tmp_path)
+    lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")
+    lake.create_stream_table("below", "SELECT cust FROM sales", refresh_mode="DIFFERENTIAL")
+    source.append((4, 12, "2.00"))
+    for statement in ("CREATE OR REPLACE VIEW sales AS SELECT 1 AS cust", "DROP VIEW sales"):
+        lake.spark.sql(statement)
+        check(lake, "below", "DIFFERENTIAL" if statement.startswith("CREATE") else "NO_DATA")
+        rows = sorted(map(tuple, lake.table("sales").collect()))
+        assert [row[0] for row in rows] == [10, 11, 12]
+        with runnel.connect(lake._workspace.path, spark=spark) as again:
+            found = again.sql("SELECT * FROM sales").collect()
+        assert sorted(map(tuple, found)) == rows
 
 
 def test_a_stream_table_cannot_be_written(lake: Lake, tmp_path: Path) -> None:

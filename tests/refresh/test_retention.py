@@ -61,6 +61,31 @@ def test_force_and_its_price_for_that_source_only(lake: Lake, tmp_path: Path) ->
     assert len(lake.history("elsewhere")) == 2
 
 
+def test_who_also_reads_what_is_lost_starts_over_and_nobody_else(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """What such a table needs of its other sources is still there: the reason names the lost one."""
+    source = orders(lake, tmp_path, feed=False)
+    columns = {"cust": "int", "name": "string"}
+    names = Source(lake, tmp_path, "names", columns, [(10, "Ada"), (11, "Bo")], feed=False)
+    queries = {
+        "named": "SELECT n.name, o.amount FROM orders o JOIN names n ON o.cust = n.cust",
+        "totals": "SELECT name, SUM(amount) AS total FROM named GROUP BY name",
+        "only_names": "SELECT name FROM names",
+    }
+    for name, query in queries.items():
+        lake.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
+    source.overwrite((1, 10, "6.00"), (3, 11, "1.25"))
+    names.append((12, "Cy"))
+    lake.sql("VACUUM orders RETAIN 0 HOURS FORCE")
+    result = check(lake, "named", "REINITIALIZE", "orders: a file that the change needs is gone")
+    assert "names" not in result.reason
+    result = check(lake, "totals", "DIFFERENTIAL")
+    assert (result.rows_inserted, result.rows_deleted) == (1, 1)
+    check(lake, "only_names", "DIFFERENTIAL")
+    assert len(lake.history("only_names")) == 2
+
+
 def test_a_cleaned_log_costs_a_fresh_start(lake: Lake, tmp_path: Path) -> None:
     source = orders(lake, tmp_path)
     lake.create_stream_table("sales", SALES, refresh_mode="DIFFERENTIAL")

@@ -129,6 +129,29 @@ def test_what_cannot_be_stored_is_refused(lake: Lake, tmp_path: Path, query: str
         lake.create_stream_table("bad", query)
 
 
+def test_parts_of_a_variant_column(lake: Lake) -> None:
+    """The column itself has no equality, so that only what is taken out of it can be stored."""
+    lake.sql("CREATE TABLE papers (id INT, v VARIANT) USING delta")
+    values = [(1, '{"a": 1, "b": {"c": "x"}}'), (2, '{"a": 2}'), (3, "[1]")]
+    lake.sql(
+        "INSERT INTO papers VALUES "
+        + ", ".join(f"({number}, parse_json('{text}'))" for number, text in values)
+    )
+    lake.create_stream_table(
+        "parts", "SELECT id, v:a::int AS a, variant_get(v, '$.b.c', 'string') AS c FROM papers",
+        refresh_mode="DIFFERENTIAL",
+    )  # fmt: skip
+    lake.sql("INSERT INTO papers VALUES (4, NULL), (5, parse_json('{\"a\": 5}'))")
+    check(lake, "parts", "DIFFERENTIAL")
+    lake.sql("UPDATE papers SET v = parse_json('{\"a\": 7}') WHERE id = 1")
+    lake.sql("DELETE FROM papers WHERE id = 2")
+    check(lake, "parts", "DIFFERENTIAL")
+    rows = sorted(map(tuple, lake.table("parts").collect()))
+    assert rows == [(1, 7, None), (3, None, None), (4, None, None), (5, 5, None)]
+    with pytest.raises(InvalidQuery, match="cannot be stored"):
+        lake.create_stream_table("whole", "SELECT * FROM papers")
+
+
 def test_the_sessions_time_zone_does_not_matter(lake: Lake, tmp_path: Path) -> None:
     """The settings a query was created under are kept with it."""
     columns: dict[str, Any] = {"id": "int", "at": "timestamp"}

@@ -15,12 +15,16 @@ _TICK = 0.1
 _CRON = 120.0
 # Leases that run out, and pauses after failures.
 _SLACK = 60.0
+# Who finds a table busy elsewhere looks at it again after at most so many seconds.
+_BUSY = 5.0
 
 
 def check_lag(run: Simulation) -> int:
     """How many tables had a target that can be kept: period, waiting and work fit into it."""
-    lake = _Lake(run.world)
-    return _check_held(run, lake, lake.lag_of)
+    lake, shape = _Lake(run.world), run.shape
+    if shape.processes == 1:
+        return _check_held(run, lake, lake.lag_of)
+    return _check_held(run, lake, lambda unit: lake.lag_with_others(unit, shape.skew))
 
 
 def check_lag_with_few_workers(run: Simulation) -> int:
@@ -148,6 +152,13 @@ class _Lake:
         shared = needed & {unit, *self.graph.above[unit]}
         blocked = max((self._work(other) for other in shared), default=0.0)
         return max(beat, busy) + busy + blocked + _TICK
+
+    def lag_with_others(self, unit: Unit, skew: float) -> float | None:
+        """The same with other processes: one of them may be late by its clock, and find something
+        busy on the last step of the way, so that it pauses and goes all the way again.
+        """
+        alone = self.lag_of(unit)
+        return None if alone is None else alone + skew + _BUSY + self.paths[unit]
 
     def lag_in_turn(self, unit: Unit, workers: int) -> float | None:
         """The same with few workers: all there is may be due at once, and again before it is done.

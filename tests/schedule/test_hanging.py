@@ -174,7 +174,7 @@ def test_nobody_hangs_who_looks_after_the_lake(lake: FakeLake) -> None:
         (lost,) = retention_risks(lake.workspace)
         assert isinstance(lost, Lost)
         assert (lost.need.source, lost.is_gone) == ("x1", False)
-        run._House(lake.workspace, lambda: T0, lambda: None).keep()
+        run.House(lake.workspace, lambda: T0, lambda: None).keep()
         assert sources(lake.workspace).said == "gone: x1 (read by a)"
 
 

@@ -27,7 +27,16 @@ from schedule.sim_checks import (
 from schedule.sim_make import Shape
 from schedule.sim_outage import check_recovered, with_outages
 from schedule.sim_world import Broken, World
-from schedule.test_simulator import AHEAD, CALM, CROWDED, EVENTFUL, SHARED, TROUBLED, WILD
+from schedule.test_simulator import (
+    AHEAD,
+    CALM,
+    CROWDED,
+    EVENTFUL,
+    SHARED,
+    SHARING,
+    TROUBLED,
+    WILD,
+)
 
 FAILING = Shape(processes=2, skew=2.0, failures=0.1)
 _SEEDS = 120
@@ -102,6 +111,9 @@ FAULTS: dict[str, Fault] = {
     ),
     "a period is as long as the target": Fault(
         "can be kept", ((lag, "period_for", canonical),), CALM, check_lag
+    ),
+    "who was busy is left to the others": Fault(
+        "can be kept", ((failures, "busy_pause", _does(1e5)),), SHARING, check_lag
     ),
     "a slowest group goes with its first": Fault(
         "more often", ((lag, "_unit_period", _shortest),), CALM, check_rhythm

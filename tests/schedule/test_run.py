@@ -87,7 +87,7 @@ def test_many_tables_are_looked_through_little_by_little(
     tables = [lake.add(f"t{i}", "1d", "x1", at=time(), layout=LAYOUT) for i in range(5)]
     folders = [left_behind(lake, table) for table in tables]
     clock = [1000.0]
-    house = run._House(lake.workspace, lambda: clock[0], lambda: None)
+    house = run.House(lake.workspace, lambda: clock[0], lambda: None)
     left = []
     for _ in range(3):
         house.keep()
@@ -109,7 +109,7 @@ def test_a_run_that_does_not_come_back_looks_through_all_of_them(
 def test_what_sources_may_lose_is_watched(lake: FakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     monkeypatch.setattr(run, "watch_retention", lambda workspace, at: seen.append(at.timestamp()))
-    house = run._House(lake.workspace, lambda: clock[0], lambda: None)
+    house = run.House(lake.workspace, lambda: clock[0], lambda: None)
     clock = [1000.0]
     for now in (1000.0, 1020.0, 1580.0, 1610.0, 1700.0):
         clock[0] = now

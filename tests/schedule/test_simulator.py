@@ -30,6 +30,7 @@ _SEED = os.environ.get("RUNNEL_SIM_SEED")
 _RUNS = int(os.environ.get("RUNNEL_SIM_RUNS", "1500"))
 
 CALM = Shape()
+SHARING = Shape(processes=2, skew=1.0, longest=8.0, schedules=("1m", "100s", "2m"), horizon=480.0)
 ROOMY = Shape(longest=1.5, tables=9, schedules=("30s", "1m", "100s", "4m"))
 TIMED = Shape(schedules=("12s", "1m", "4m", "cron */1 * * * *", "cron */2 * * * * Asia/Kolkata"))
 TROUBLED = Shape(failures=0.2, crashes=3, horizon=360.0)
@@ -80,6 +81,11 @@ def _each(
 
 def test_lag_is_held_whenever_it_can_be() -> None:
     held, _ = _each(0.25, CALM, check_lag, check_rhythm)
+    assert held > 2
+
+
+def test_lag_is_held_by_two_processes() -> None:
+    (held,) = _each(0.1, SHARING, check_lag)
     assert held > 2
 
 

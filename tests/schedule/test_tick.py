@@ -10,7 +10,9 @@ SMALL = ["--tables", "20", "--sources", "4"]
 
 def test_a_tick_with_nothing_to_do_is_within_its_limit(capsys: pytest.CaptureFixture[str]) -> None:
     assert tick.main(SMALL) == 0
-    assert "all 20 due, no news" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "all 20 due, no news" in out
+    assert "every ten minutes" in out
 
 
 def test_a_tick_that_takes_longer_is_told(capsys: pytest.CaptureFixture[str]) -> None:

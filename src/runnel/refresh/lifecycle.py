@@ -201,13 +201,19 @@ def orphans(workspace: Workspace) -> list[str]:
     folder = workspace.traces_path
     if not folder.is_dir():
         return []
-    names = [entry.name for entry in folder.iterdir()]
-    abandoned = {name for name in names if not _is_being_filled(workspace, name)}
-    # Asked last: whoever let go of a folder has told the catalog before.
-    abandoned -= {t.incarnation for t in workspace.catalog.tables()}
+    unknown = {entry.name for entry in folder.iterdir()} - _known(workspace)
+    abandoned = {name for name in unknown if not _is_being_filled(workspace, name)}
+    if not abandoned:
+        return []
+    # Asked again: whoever let go of a folder has told the catalog before.
+    abandoned -= _known(workspace)
     # What a lost catalog knew can be had back: it is all that is left of those tables.
     lost = workspace.catalog.unknown_definitions() if abandoned else ()
     return sorted(abandoned - {t.incarnation for t in lost})
+
+
+def _known(workspace: Workspace) -> set[str]:
+    return {table.incarnation for table in workspace.catalog.progress()}
 
 
 def _is_being_filled(workspace: Workspace, incarnation: str) -> bool:

@@ -56,7 +56,7 @@ def run_lake(
     # Who stops it means this run, not what others do in the same lake, now or later.
     workspace = workspace.for_run(stop.is_set)
     clock = SteadyClock()
-    house = _House(workspace, clock, notice_names)
+    house = House(workspace, clock, notice_names)
     book = LakeBook(workspace)
     machine = Machine(
         book,
@@ -128,8 +128,11 @@ def limits_of(settings: Settings, workers: int | None) -> Limits:
 
 
 @dataclass(slots=True)
-class _House:
-    """What has to be looked after now and then: what dead processes left, names in the session."""
+class House:
+    """What has to be looked after now and then: what dead processes left, names in the session.
+
+    Asked before each tick of the loop; refreshes wait for it.
+    """
 
     workspace: Workspace
     clock: Callable[[], float]
