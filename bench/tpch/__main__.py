@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -147,7 +148,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--share", type=float, default=0.001)
     parser.add_argument("--warm-up", type=int, default=7, help="rounds that are not measured")
     parser.add_argument("--repeats", type=int, default=3, help="rounds of which the median counts")
-    parser.add_argument("--workers", type=int, default=4, help="tables side by side in the pass")
+    # As many as cores: more of them, of either mode, only wait for each other.
+    cores = os.cpu_count() or 2
+    parser.add_argument("--workers", type=int, default=cores, help="side by side in the pass")
     parser.add_argument("--queries", type=_numbers, default=list(range(1, 23)))
     parser.add_argument("--memory", default="8g")
     parser.add_argument("--folder", help="keep data and lake in this folder")

@@ -99,6 +99,10 @@ WORKER_SETTINGS = {
     # Without it every row that passes through a UNION ALL is made an object of its own.
     "spark.sql.codegen.wholeStage.union.enabled": "true",
 }
+# By this rule the limit of what is fetched would get into the stages below a UNION ALL, where Spark
+# counts by a variable with a new number each time: it would compile them again, and run them cold.
+_EXCLUDED = "org.apache.spark.sql.catalyst.optimizer.LimitPushDown"
+_EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,8 @@ def worker_session(
     for name, value in {**WORKER_SETTINGS, **settings, **own}.items():
         worker.conf.set(name, value)
     worker.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
+    others = worker.conf.get(_EXCLUDED_RULES, None)
+    worker.conf.set(_EXCLUDED_RULES, ",".join(filter(None, [others, _EXCLUDED])))
     return worker
 
 

@@ -27,14 +27,14 @@ def with_trace_columns(frame: DataFrame, layout: Layout, epoch: int) -> DataFram
         f"ELSE array({WEIGHT}) END"
     )
     names = [quote(column.name) for column in layout.stored]
-    return weighted.selectExpr(
-        f"{_key(layout)} AS {KEY}",
-        f"explode({copies}) AS {WEIGHT}",
-        # An element of an array: a number by itself would be part of the compiled stage, which
-        # Spark would compile again, and run cold, for every epoch.
-        f"array({epoch}L)[CAST(pmod({WEIGHT}, 1L) AS INT)] AS {EPOCH}",
-        *names,
+    copied = weighted.selectExpr(
+        f"{_key(layout)} AS {KEY}", f"explode({copies}) AS {WEIGHT}", *names
     )
+    # An element of an array: a number by itself would be part of the compiled stage, which Spark
+    # would compile again, and run cold, for every epoch. By the weight of a copy: that of a row may
+    # be a number in the text, by which Spark knows the element.
+    number = f"array({epoch}L)[CAST(pmod({WEIGHT}, 1L) AS INT)] AS {EPOCH}"
+    return copied.selectExpr(KEY, WEIGHT, number, *names)
 
 
 def _key(layout: Layout) -> str:
