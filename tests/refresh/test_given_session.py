@@ -115,7 +115,7 @@ def test_new_tables_record_their_changes(theirs: Lake, spark: SparkSession) -> N
     lake = theirs
     lake.sql("CREATE TABLE fed (a INT) USING delta")
     lake.sql("CREATE TABLE also_fed USING delta AS SELECT 1 AS a")
-    lake.write(spark.range(1), "written")
+    lake.write(lake.spark.range(1), "written")
     for name in ("fed", "also_fed", "written"):
         place = (describe(spark, TableName.parse(name)).location or "").removeprefix("file:")
         configuration = DeltaTable(place).metadata().configuration

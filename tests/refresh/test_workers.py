@@ -34,10 +34,10 @@ class Remote:
     def client(self) -> Remote:
         return self
 
-    def get(self, name: str) -> str:
+    def get(self, name: str, default: str | None = None) -> str | None:
         if self.is_ended:
             raise PySparkException("[INVALID_HANDLE.SESSION_CLOSED]")
-        return self.settings[name]
+        return self.settings.get(name, default)
 
     def set(self, name: str, value: str) -> None:
         self.settings[name] = value
