@@ -68,12 +68,23 @@ def test_of_several_leaves_between_two_changed_ones_one_is_read_once() -> None:
     assert "ON TRUE" not in str(program)
 
 
-def test_ties_of_a_ring_are_not_gone_first() -> None:
-    sources = [SourceSchema(f"default.t{i}", "delta", _COLUMNS) for i in range(3)]
-    query = "SELECT t0.a FROM t0, t1, t2 WHERE t0.a = t1.a AND t1.b = t2.b AND t2.a = t0.b"
-    compiled = compile_query(query, sources, RuleTyper())
-    reads = reads_of(compiled.program(frozenset({"default.t0", "default.t2"})))
-    assert reads["new:default.t1"] == 2
+@pytest.mark.parametrize("changed", [{0, 1}, {1, 2}, {2, 3}, {3, 0}])
+def test_two_neighbours_of_a_ring_meet_before_they_go_on(changed: set[int]) -> None:
+    reads = reads_of(_ring(4).program(frozenset(f"default.t{i}" for i in changed)))
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("changed", [{0, 2}, {1, 3}])
+def test_on_both_ways_round_a_ring_leaves_are_read_once(changed: set[int]) -> None:
+    reads = reads_of(_ring(4).program(frozenset(f"default.t{i}" for i in changed)))
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 1, 1]
+
+
+def _ring(count: int) -> CompiledQuery:
+    sources = [SourceSchema(f"default.t{i}", "delta", _COLUMNS) for i in range(count)]
+    tables = ", ".join(f"t{i}" for i in range(count))
+    ties = " AND ".join(f"t{i}.b = t{(i + 1) % count}.a" for i in range(count))
+    return compile_query(f"SELECT t0.a FROM {tables} WHERE {ties}", sources, RuleTyper())
 
 
 _SPENT = "WITH s AS (SELECT a, SUM(b) AS total FROM t0 GROUP BY a)"

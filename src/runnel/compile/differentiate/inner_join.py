@@ -5,7 +5,7 @@
 Each term starts from its change and walks along the join graph, so that the small side is built.
 Terms that have joined the same inputs, and read what is left at the same end, go on as their sum:
 each input is read fewer times than there are terms. Inputs that did not change are the same in all.
-Where three inputs or more changed there are too many terms; where two changed that nothing ties,
+Where three inputs or more changed there are too many terms; where two changed that others tie best,
 both terms would read what lies between them: see dual_weights.
 """
 
@@ -60,11 +60,11 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
     changed = [i for i, change in changes.items() if change is not None]
     if not changed:
         return None
-    graph = JoinGraph(node, emitter.sizes)
+    graph = JoinGraph(node, emitter.sizes, changed)
     walks = [_start(changes[i], i) for i in changed]
-    if (made := change_by_dual_weights(emitter, graph, changed)) is not None:
+    if (made := change_by_dual_weights(emitter, graph)) is not None:
         walks = [_Walk(made[0], tuple(made[1]), tuple(changed), made[1])]
-    for inputs in (graph.core(changed), range(len(node.inputs))):
+    for inputs in (graph.core(), range(len(node.inputs))):
         walks = _walked(emitter, graph, walks, inputs)
     assert len(walks) == 1
     return walks[0].step
