@@ -109,6 +109,68 @@ def test_a_cte_that_is_used_several_times_is_computed_once(query: str, most: int
     assert reads_of(program)["new:default.t0"] == most
 
 
+_JOINED = "WITH q AS (SELECT t0.a, t1.b FROM t0 JOIN t1 ON t0.b = t1.a)"
+_RANKED = "WITH q AS (SELECT a, b, RANK() OVER (PARTITION BY a ORDER BY b) AS r FROM t0)"
+
+
+@pytest.mark.parametrize(
+    ("query", "reads"),
+    [
+        # A change of t1 is followed to the keys that t0 has for it.
+        (f"{_JOINED} SELECT q.a, g.n FROM q JOIN (SELECT a, COUNT(*) AS n FROM q GROUP BY a) g ON g.a = q.a", [2, 1]),
+        (f"{_JOINED} SELECT a FROM q x WHERE EXISTS (SELECT 1 FROM q y WHERE y.a = x.a AND y.b > x.b)", [2, 1]),
+        (f"{_RANKED} SELECT x.a, y.b FROM q x JOIN q y ON x.a = y.a AND x.r = y.r + 1", [1, 0]),
+        (f"{_RANKED} SELECT a FROM q x WHERE NOT EXISTS (SELECT 1 FROM q y WHERE y.a = x.a AND y.r > x.r)", [1, 0]),
+        # Once for the change, and once for the rows that both uses ask for.
+        (f"{_JOINED} SELECT x.a, y.b FROM q x JOIN q y ON x.a = y.a AND x.b < y.b", [2, 2]),
+        # Nothing but the change.
+        (f"{_JOINED} SELECT a FROM q WHERE b = 1 UNION ALL SELECT b FROM q", [1, 1]),
+        (f"{_RANKED} SELECT a FROM q WHERE r = 1 UNION ALL SELECT b FROM q WHERE r = 2", [1, 0]),
+    ],
+)  # fmt: skip
+def test_uses_of_a_cte_that_ask_for_the_same_rows_read_them_once(
+    query: str, reads: list[int]
+) -> None:
+    compiled = _of_four(query)
+    found = reads_of(compiled.program(frozenset(compiled.kinds)))
+    assert [found[f"new:default.t{i}"] for i in range(2)] == reads
+
+
+def test_rows_that_two_uses_of_a_join_ask_for_are_joined_in_one_step() -> None:
+    query = f"{_JOINED} SELECT x.a, y.b FROM q x JOIN q y ON x.a = y.a WHERE x.b = 1 AND y.b = 2"
+    steps = _of_four(query).program(frozenset({"default.t0"})).steps
+    [joined] = [s for s in steps if s.purpose.startswith("rows that are asked for")]
+    assert sum(f"step:{joined.name}" in s.reads for s in steps) == 2
+
+
+_WITH_OTHERS = f"{_JOINED} SELECT q.a FROM q JOIN t2 ON q.b = t2.a UNION ALL SELECT q.a FROM q JOIN t3 ON q.a = t3.a"
+
+
+@pytest.mark.parametrize(("changed", "first"), [("t2", "t1"), ("t3", "t0")])
+def test_of_a_cte_of_a_join_only_rows_that_meet_a_change_are_joined(
+    changed: str, first: str
+) -> None:
+    """A walk begins with the input that is tied to the change, and goes on to the other."""
+    program = _of_four(_WITH_OTHERS).program(frozenset({f"default.{changed}"}))
+    met = program.step("met")
+    assert met.reads == (f"near:default.{first}", "step:change")
+    assert "EXISTS" in met.sql
+    reads = reads_of(program)
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 0, 0]
+
+
+def test_uses_of_a_cte_that_ask_for_other_rows_read_their_own() -> None:
+    """Those near a change of t2, and those near one of t3."""
+    reads = reads_of(_of_four(_WITH_OTHERS).program(frozenset({"default.t2", "default.t3"})))
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [2, 2, 0, 0]
+
+
+def _of_four(query: str) -> CompiledQuery:
+    names = [f"t{i}" for i in range(4) if f"t{i}" in query]
+    sources = [SourceSchema(f"default.{name}", "delta", _COLUMNS) for name in names]
+    return compile_query(query, sources, RuleTyper())
+
+
 def test_what_only_reads_and_filters_is_not_shared() -> None:
     query = "WITH s AS (SELECT a, b FROM t0) SELECT a FROM s WHERE b = 1 UNION ALL SELECT b FROM s"
     compiled = compile_query(query, [SourceSchema("default.t0", "delta", _COLUMNS)], RuleTyper())
