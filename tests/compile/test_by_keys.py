@@ -33,6 +33,10 @@ def _is_keyed(compiled: CompiledQuery) -> bool:
         "SELECT t.k FROM t JOIN (SELECT k, SUM(v) AS s FROM u GROUP BY k) q ON q.k = t.k",
         "SELECT t.k FROM t WHERE v < (SELECT AVG(v) FROM t x WHERE x.k = t.k)",
         "SELECT n, COUNT(*) FROM (SELECT t.k, COUNT(u.v) AS n FROM t LEFT JOIN u ON u.k = t.k GROUP BY t.k) GROUP BY n",
+        # One source and its groups, or its windows, used twice.
+        "WITH g AS (SELECT k, SUM(v) AS s FROM t GROUP BY k) SELECT x.s FROM g x JOIN g y ON x.k = y.k",
+        "WITH w AS (SELECT k, v, RANK() OVER (PARTITION BY k ORDER BY v) AS r FROM t) "
+        "SELECT x.v FROM w x JOIN w y ON x.k = y.k AND x.r = y.r + 1",
         # A table without the key, tied to one that has it.
         "SELECT t.k FROM t JOIN w ON w.j = t.j WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
     ],
@@ -53,6 +57,10 @@ def test_ties_and_groupings_keep_the_values_of_a_key_apart(query: str) -> None:
         "SELECT q.j FROM (SELECT t.j, COUNT(*) AS n FROM t LEFT JOIN u ON u.k = t.k GROUP BY t.j) q JOIN w ON w.v = q.n",
         "SELECT t.k FROM t CROSS JOIN w WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
         "SELECT x.k FROM t x FULL JOIN u ON u.k = x.k FULL JOIN w ON w.j = x.j",
+        "WITH w AS (SELECT k, v, RANK() OVER (PARTITION BY v ORDER BY k) AS r FROM t) "
+        "SELECT x.v FROM w x JOIN w y ON x.k = y.k AND x.r = y.r + 1",
+        # A window reads its input once, for both ends.
+        "SELECT w.r FROM u JOIN (SELECT k, RANK() OVER (PARTITION BY k ORDER BY v) AS r FROM t) w ON w.k = u.k",
         # One source, or nothing that reads both ends.
         "SELECT n FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) WHERE n > 1",
         "SELECT t.k FROM t JOIN u ON u.k = t.k JOIN w ON w.k = u.k",

@@ -68,12 +68,23 @@ def test_of_several_leaves_between_two_changed_ones_one_is_read_once() -> None:
     assert "ON TRUE" not in str(program)
 
 
-def test_ties_of_a_ring_are_not_gone_first() -> None:
-    sources = [SourceSchema(f"default.t{i}", "delta", _COLUMNS) for i in range(3)]
-    query = "SELECT t0.a FROM t0, t1, t2 WHERE t0.a = t1.a AND t1.b = t2.b AND t2.a = t0.b"
-    compiled = compile_query(query, sources, RuleTyper())
-    reads = reads_of(compiled.program(frozenset({"default.t0", "default.t2"})))
-    assert reads["new:default.t1"] == 2
+@pytest.mark.parametrize("changed", [{0, 1}, {1, 2}, {2, 3}, {3, 0}])
+def test_two_neighbours_of_a_ring_meet_before_they_go_on(changed: set[int]) -> None:
+    reads = reads_of(_ring(4).program(frozenset(f"default.t{i}" for i in changed)))
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("changed", [{0, 2}, {1, 3}])
+def test_on_both_ways_round_a_ring_leaves_are_read_once(changed: set[int]) -> None:
+    reads = reads_of(_ring(4).program(frozenset(f"default.t{i}" for i in changed)))
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 1, 1]
+
+
+def _ring(count: int) -> CompiledQuery:
+    sources = [SourceSchema(f"default.t{i}", "delta", _COLUMNS) for i in range(count)]
+    tables = ", ".join(f"t{i}" for i in range(count))
+    ties = " AND ".join(f"t{i}.b = t{(i + 1) % count}.a" for i in range(count))
+    return compile_query(f"SELECT t0.a FROM {tables} WHERE {ties}", sources, RuleTyper())
 
 
 _SPENT = "WITH s AS (SELECT a, SUM(b) AS total FROM t0 GROUP BY a)"
@@ -96,6 +107,68 @@ def test_a_cte_that_is_used_several_times_is_computed_once(query: str, most: int
     assert len([s for s in program.steps if "GROUP BY" in s.sql and "⟦step:keys" in s.sql]) == 1
     # Once for the groups that the change touches, and once for all.
     assert reads_of(program)["new:default.t0"] == most
+
+
+_JOINED = "WITH q AS (SELECT t0.a, t1.b FROM t0 JOIN t1 ON t0.b = t1.a)"
+_RANKED = "WITH q AS (SELECT a, b, RANK() OVER (PARTITION BY a ORDER BY b) AS r FROM t0)"
+
+
+@pytest.mark.parametrize(
+    ("query", "reads"),
+    [
+        # A change of t1 is followed to the keys that t0 has for it.
+        (f"{_JOINED} SELECT q.a, g.n FROM q JOIN (SELECT a, COUNT(*) AS n FROM q GROUP BY a) g ON g.a = q.a", [2, 1]),
+        (f"{_JOINED} SELECT a FROM q x WHERE EXISTS (SELECT 1 FROM q y WHERE y.a = x.a AND y.b > x.b)", [2, 1]),
+        (f"{_RANKED} SELECT x.a, y.b FROM q x JOIN q y ON x.a = y.a AND x.r = y.r + 1", [1, 0]),
+        (f"{_RANKED} SELECT a FROM q x WHERE NOT EXISTS (SELECT 1 FROM q y WHERE y.a = x.a AND y.r > x.r)", [1, 0]),
+        # Once for the change, and once for the rows that both uses ask for.
+        (f"{_JOINED} SELECT x.a, y.b FROM q x JOIN q y ON x.a = y.a AND x.b < y.b", [2, 2]),
+        # Nothing but the change.
+        (f"{_JOINED} SELECT a FROM q WHERE b = 1 UNION ALL SELECT b FROM q", [1, 1]),
+        (f"{_RANKED} SELECT a FROM q WHERE r = 1 UNION ALL SELECT b FROM q WHERE r = 2", [1, 0]),
+    ],
+)  # fmt: skip
+def test_uses_of_a_cte_that_ask_for_the_same_rows_read_them_once(
+    query: str, reads: list[int]
+) -> None:
+    compiled = _of_four(query)
+    found = reads_of(compiled.program(frozenset(compiled.kinds)))
+    assert [found[f"new:default.t{i}"] for i in range(2)] == reads
+
+
+def test_rows_that_two_uses_of_a_join_ask_for_are_joined_in_one_step() -> None:
+    query = f"{_JOINED} SELECT x.a, y.b FROM q x JOIN q y ON x.a = y.a WHERE x.b = 1 AND y.b = 2"
+    steps = _of_four(query).program(frozenset({"default.t0"})).steps
+    [joined] = [s for s in steps if s.purpose.startswith("rows that are asked for")]
+    assert sum(f"step:{joined.name}" in s.reads for s in steps) == 2
+
+
+_WITH_OTHERS = f"{_JOINED} SELECT q.a FROM q JOIN t2 ON q.b = t2.a UNION ALL SELECT q.a FROM q JOIN t3 ON q.a = t3.a"
+
+
+@pytest.mark.parametrize(("changed", "first"), [("t2", "t1"), ("t3", "t0")])
+def test_of_a_cte_of_a_join_only_rows_that_meet_a_change_are_joined(
+    changed: str, first: str
+) -> None:
+    """A walk begins with the input that is tied to the change, and goes on to the other."""
+    program = _of_four(_WITH_OTHERS).program(frozenset({f"default.{changed}"}))
+    met = program.step("met")
+    assert met.reads == (f"near:default.{first}", "step:change")
+    assert "EXISTS" in met.sql
+    reads = reads_of(program)
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [1, 1, 0, 0]
+
+
+def test_uses_of_a_cte_that_ask_for_other_rows_read_their_own() -> None:
+    """Those near a change of t2, and those near one of t3."""
+    reads = reads_of(_of_four(_WITH_OTHERS).program(frozenset({"default.t2", "default.t3"})))
+    assert [reads[f"new:default.t{i}"] for i in range(4)] == [2, 2, 0, 0]
+
+
+def _of_four(query: str) -> CompiledQuery:
+    names = [f"t{i}" for i in range(4) if f"t{i}" in query]
+    sources = [SourceSchema(f"default.{name}", "delta", _COLUMNS) for name in names]
+    return compile_query(query, sources, RuleTyper())
 
 
 def test_what_only_reads_and_filters_is_not_shared() -> None:

@@ -9,6 +9,7 @@ over the few rows that it has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from runnel.algebra.nodes import (
     OuterJoin,
     Scan,
     SemiJoin,
+    Window,
     walk,
 )
 from runnel.compile.differentiate.emitter import Emitter, Reading, listed, names_of, repeated
@@ -60,16 +62,24 @@ def useful_partition(
 ) -> Partition | None:
     """How a node falls apart by a key, if that saves readings.
 
-    It does for several leaves, and something that reads both ends of what changed below it.
+    It does for several leaves, or several uses of one, and something that reads both ends of what
+    changed below it.
     """
     if not isinstance(node, (InnerJoin, *_NONLINEAR)):
         return None
-    found = set(leaves(node))
-    if len(found) < 2 or not all(can_be_netted(n.columns) for n in (node, *found)):
+    found = Counter(leaves(node))
+    if found.total() < 2 or not all(can_be_netted(n.columns) for n in (node, *found)):
         return None
-    if not any(isinstance(n, _NONLINEAR) and sources(n) & changed for n in walk(node)):
+    if not any(_reads_both_ends(n, found) and sources(n) & changed for n in walk(node)):
         return None
     return partition_of(node, changed, sizes)
+
+
+def _reads_both_ends(node: Node, uses: Mapping[Node, int]) -> bool:
+    """A window function alone reads its input once; its other uses would read that again."""
+    if isinstance(node, Window):
+        return any(uses[leaf] > 1 for leaf in leaves(node))
+    return isinstance(node, _NONLINEAR)
 
 
 @dataclass

@@ -8,11 +8,16 @@ inputs form a tree of ties. Of its root, a large one, only the rows are read tha
 along the tree, from its ends to the root. They are few, and the other inputs are joined to them. A
 large input is so read once, or twice if it is between others. A changed row of the root that meets
 no other change may count (0, w): what it is joined with did not change.
+
+No order of such readings does with fewer. Let A and B be two inputs on the way between two changed
+ones. What is needed of A are its rows that meet the one change, and those that meet rows of B which
+the other change has met; of B the same, with A in its place. If both were read once, each would
+have to be read before the other. So of the inputs on the way one is read once: the root.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from runnel.algebra.nodes import Node
@@ -24,8 +29,8 @@ from runnel.compile.near import Near
 from runnel.compile.program import Keep, W, hint, smaller, step_of
 from runnel.model.columns import Column
 
-# With fewer changed inputs their terms need no steps that are kept. Where others lie between two
-# changed ones, each term would read those.
+# The terms of fewer changed inputs need no steps that are kept. But where the easiest way from one
+# of two to the other leads through others, each term would read those.
 _FEWEST = 3
 _OLD, _NEW = "__wo", "__wn"
 
@@ -34,16 +39,16 @@ _Message = tuple[int, str]
 
 
 def change_by_dual_weights(
-    emitter: Emitter, graph: JoinGraph, changed: Sequence[int]
+    emitter: Emitter, graph: JoinGraph
 ) -> tuple[str, Mapping[int, int | None]] | None:
     """The step of the join's change, and the inputs it has joined; None when terms serve better.
 
     The inputs come with the distance of their rows from a change (see nearness).
     """
-    if len(changed) < _FEWEST and not graph.is_parted(changed):
-        return None
-    tree = graph.tree(changed)
+    tree = graph.tree() if len(graph.changed) > 1 else None
     if tree is None or not all(is_leaf(graph.node.inputs[i]) for i in tree.inputs):
+        return None
+    if len(graph.changed) < _FEWEST and len(tree.inputs) == len(graph.changed):
         return None
     made = _DualWeights(emitter, graph, tree)
     step = made.joined()

@@ -139,6 +139,10 @@ class Emitter:
         if step.keep in (Keep.NEVER, Keep.SIZED):
             self.steps[name] = replace(step, keep=Keep.SIZED, meets=step.meets | sources)
 
+    def keep_if_reading(self, name: str, sources: frozenset[str]) -> None:
+        """Keep a step's rows for several readers if one of the sources below it is large."""
+        self.steps[name] = replace(self.steps[name], keep=Keep.RESTRICTING, meets=sources)
+
 
 def _is_grouped(node: Node) -> bool:
     while isinstance(node, (Project, Filter)):

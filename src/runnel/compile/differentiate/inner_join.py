@@ -5,7 +5,7 @@
 Each term starts from its change and walks along the join graph, so that the small side is built.
 Terms that have joined the same inputs, and read what is left at the same end, go on as their sum:
 each input is read fewer times than there are terms. Inputs that did not change are the same in all.
-Where three inputs or more changed there are too many terms; where two changed that nothing ties,
+Where three inputs or more changed there are too many terms; where two changed that others tie best,
 both terms would read what lies between them: see dual_weights.
 """
 
@@ -29,6 +29,7 @@ from runnel.compile.differentiate.dual_weights import change_by_dual_weights
 from runnel.compile.differentiate.emitter import Emitter, Reading, condition, listed, names_of
 from runnel.compile.differentiate.join_graph import JoinGraph, sources
 from runnel.compile.differentiate.nearness import distance_of, near_leaf, read_near, tie_of
+from runnel.compile.differentiate.nested_join import Met, Use, met_rows, use_of
 from runnel.compile.near import Near
 from runnel.compile.program import W, hint, step_of
 from runnel.model.columns import Column
@@ -60,11 +61,11 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
     changed = [i for i, change in changes.items() if change is not None]
     if not changed:
         return None
-    graph = JoinGraph(node, emitter.sizes)
+    graph = JoinGraph(node, emitter.sizes, changed)
     walks = [_start(changes[i], i) for i in changed]
-    if (made := change_by_dual_weights(emitter, graph, changed)) is not None:
+    if (made := change_by_dual_weights(emitter, graph)) is not None:
         walks = [_Walk(made[0], tuple(made[1]), tuple(changed), made[1])]
-    for inputs in (graph.core(changed), range(len(node.inputs))):
+    for inputs in (graph.core(), range(len(node.inputs))):
         walks = _walked(emitter, graph, walks, inputs)
     assert len(walks) == 1
     return walks[0].step
@@ -74,6 +75,7 @@ def change_inner_join(emitter: Emitter, node: InnerJoin) -> str | None:
 class _Walk:
     """How far a walk along the join graph has come; `terms` are the inputs whose changes it is of.
 
+    One that is of no change goes from some new rows of an input to those that they meet.
     `distances` are those of the joined inputs' rows from a change (see nearness). `size_known`:
     nothing was joined to the change yet.
     """
@@ -83,6 +85,16 @@ class _Walk:
     terms: tuple[int, ...]
     distances: Mapping[int, int | None]
     size_known: bool = False
+
+    def reads_new(self, index: int) -> bool:
+        return not self.terms or index < self.terms[0]
+
+    @property
+    def called(self) -> str:
+        numbered = ", ".join(str(i + 1) for i in self.terms)
+        if len(self.terms) > 1:
+            return f"terms of inputs {numbered}"
+        return f"term of input {numbered}" if self.terms else "rows that are asked for"
 
     def goes_on_like(self, other: _Walk, changed: set[int]) -> bool:
         """Whether both have joined the same, and no changed input left is between their terms."""
@@ -149,8 +161,10 @@ def _joined(emitter: Emitter, graph: JoinGraph, walk: _Walk, inputs: Sequence[in
     if not walk.size_known:
         met = sources(other) if near is None else frozenset({f"near:{near.source}"})
         emitter.keep_if_meeting(walk.step, met)
-    reading = emitter.new(other) if index < walk.terms[0] else emitter.old(other)
-    source = _restricted(emitter, other, reading, walk.step, columns, remaining)
+    source = _met_in(emitter, graph, walk, index)
+    if source is None:
+        reading = emitter.new(other) if walk.reads_new(index) else emitter.old(other)
+        source = _restricted(emitter, other, reading, walk.step, columns, remaining)
     source = read_near(source, near)
     columns += other.columns
     usable, remaining = _usable(remaining, columns)
@@ -158,11 +172,58 @@ def _joined(emitter: Emitter, graph: JoinGraph, walk: _Walk, inputs: Sequence[in
     done = (*walk.done, index)
     if len(done) == len(node.inputs) and remaining:
         sql = f"SELECT * FROM ({sql}) WHERE {condition(remaining)}"
-    numbered = ", ".join(str(i + 1) for i in walk.terms)
-    begun = f"terms of inputs {numbered}" if len(walk.terms) > 1 else f"term of input {numbered}"
-    purpose = f"{begun}, joined with input {index + 1}"
+    purpose = f"{walk.called}, joined with input {index + 1}"
     step = emitter.add("term", purpose, sql, columns, near=near)
     return _Walk(step, done, walk.terms, {**walk.distances, index: distance_of(near)})
+
+
+def _met_in(emitter: Emitter, graph: JoinGraph, walk: _Walk, index: int) -> str | None:
+    """The rows of an input that is a join itself, as far as the walk meets them; else None."""
+    other = graph.node.inputs[index]
+    use = use_of(other)
+    # Where other laws are in force a leaf is not what it seems.
+    if use is None or not emitter.is_shared or _is_dear(other):
+        return None
+
+    def go_on(join: InnerJoin, step: str, start: int, distance: int | None) -> str:
+        begun = _Walk(step, (start,), (), {start: distance})
+        inner = JoinGraph(join, emitter.sizes)
+        return _walked(emitter, inner, [begun], range(inner.count))[0].step
+
+    met = _same_change(emitter, graph, walk, index, use) or _met(graph, walk, index, use)
+    sql = met_rows(emitter, use, met, go_on)
+    if sql is None or walk.reads_new(index):
+        return sql
+    return emitter.before(other, Reading(sql, is_unit=False)).sql
+
+
+def _same_change(
+    emitter: Emitter, graph: JoinGraph, walk: _Walk, index: int, use: Use
+) -> Met | None:
+    """What a use is tied to in the change of another use of the same join, as both read that."""
+    mine = use_of(graph.node.inputs[walk.done[0]])
+    if not walk.size_known or mine is None or mine.join != use.join:
+        return None
+    part, mine = mine.beyond(use)
+    change = emitter.change(part)
+    assert change is not None
+    tied = graph.equalities(walk.done[0], index)
+    pairs = use.traced((b, sign, a) for a, sign, b in mine.traced(tied))
+    return Met(change, pairs) if pairs else None
+
+
+def _met(graph: JoinGraph, walk: _Walk, index: int, use: Use) -> Met:
+    """What a use is tied to in the rows of a walk."""
+    found = {i: use.traced(graph.equalities(index, i)) for i in walk.done}
+    nearest = min(
+        (i for i in found if found[i] and walk.distances[i] is not None),
+        key=lambda i: walk.distances[i] or 0,
+        default=None,
+    )
+    if nearest is None:
+        return Met(walk.step, tuple(pair for pairs in found.values() for pair in pairs))
+    leaf, distance = graph.node.inputs[nearest], walk.distances[nearest]
+    return Met(walk.step, found[nearest], leaf, distance)
 
 
 def _near(emitter: Emitter, graph: JoinGraph, walk: _Walk, index: int) -> Near | None:
@@ -195,7 +256,7 @@ def _restricted(
 
     Spark pushes the semi join below a grouping; a plain scan needs none, its join does the same.
     """
-    if not any(isinstance(n, _DEAR) for n in walk(other)):
+    if not _is_dear(other):
         return reading.sql
     usable, _ = _usable(remaining, columns + list(other.columns))
     if not usable:
@@ -206,6 +267,10 @@ def _restricted(
         f"SELECT {hint('l', current)} {names} FROM ({reading.sql}) r "
         f"LEFT SEMI JOIN {step_of(current)} l ON {condition(usable)}"
     )
+
+
+def _is_dear(node: Node) -> bool:
+    return any(isinstance(n, _DEAR) for n in walk(node))
 
 
 def _pair(left: str, right: str, columns: list[Column], usable: list[Scalar], hinted: str) -> str:

@@ -25,13 +25,16 @@ _Pair = frozenset[int]
 class JoinGraph:
     """The inputs of a join chain by their numbers; `sizes` says how large sources are."""
 
-    def __init__(self, node: InnerJoin, sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, node: InnerJoin, sizes: Mapping[str, int], changed: Iterable[int] = ()
+    ) -> None:
         self.node = node
+        self.changed = tuple(changed)
         self.count = len(node.inputs)
         self._owner = {c.name: i for i, child in enumerate(node.inputs) for c in child.columns}
         self._sizes = [max((sizes.get(s, 0) for s in sources(n)), default=0) for n in node.inputs]
 
-    def core(self, changed: Sequence[int]) -> list[int]:
+    def core(self) -> list[int]:
         """The inputs that every term joins; those left out are joined to the sum of the terms.
 
         They are the changed ones, where ties connect them that are the only way from one input to
@@ -40,19 +43,20 @@ class JoinGraph:
         """
         pairs = self._pairs
         bridges = [p for p in pairs if not _is_reached(p, [other for other in pairs if other != p])]
-        inside = [p for p in bridges if p <= set(changed)]
-        if _reached(changed[0], inside) >= set(changed):
-            return list(changed)
+        inside = [p for p in bridges if p <= set(self.changed)]
+        if _reached(self.changed[0], inside) >= set(self.changed):
+            return list(self.changed)
         return list(range(self.count))
 
-    def is_parted(self, changed: Sequence[int]) -> bool:
-        """Whether there are two changed inputs, and no condition ties one to the other."""
-        return len(changed) == 2 and not self.tie(*changed)
-
     def next_input(self, done: Iterable[int], inputs: Iterable[int]) -> int:
-        """The input that is joined most easily to what is joined already."""
+        """The input that is joined most easily to what is joined already.
+
+        Of those that are as easy a changed one: the walks from the changes meet there, and read the
+        others once.
+        """
         done = frozenset(done)
-        return min((i for i in inputs if i not in done), key=lambda i: (self.ease(done, i), i))
+        left = [i for i in inputs if i not in done]
+        return min(left, key=lambda i: (self.ease(done, i), i not in self.changed, i))
 
     def ease(self, done: frozenset[int], index: int) -> int:
         """How few rows an input is likely to have for each row of those that are joined."""
@@ -64,8 +68,9 @@ class JoinGraph:
         is_key = len(classes) > 1 or any(len(shared) <= 2 for shared in classes)
         return _KEY if is_key else _SHARED
 
-    def tree(self, inputs: Sequence[int]) -> JoinTree | None:
-        """Ties that connect these inputs and as few others as possible; None when none do."""
+    def tree(self) -> JoinTree | None:
+        """Ties that connect the changed inputs and as few others as possible; None when none do."""
+        inputs = self.changed
         start = max(inputs, key=lambda i: (self._sizes[i], -i))
         parents: dict[int, int] = {}
         while not parents.keys() | {start} >= set(inputs):

@@ -4,7 +4,9 @@
 
 A leaf is a source with filters and projections over it. Leaves with the key are read at its values
 alone; the others (`others`) are the same for all values. What ties an operator's inputs together by
-the key, or groups by it, keeps the values apart; whatever else mixes them makes the key useless.
+the key, or groups or partitions by it, keeps the values apart; whatever else mixes them makes the
+key useless. A leaf that stands in the tree more than once, as those of a CTE do, is one leaf: what
+is said of it must hold at every place.
 """
 
 from __future__ import annotations
@@ -25,15 +27,18 @@ from runnel.algebra.nodes import (
     Project,
     Scan,
     SemiJoin,
+    Window,
     walk,
 )
-from runnel.algebra.scalar import Scalar
 from runnel.compile.differentiate.join_graph import equality
 from runnel.compile.differentiate.state import is_inexact, state_of
 
 _PLAIN = (Scan, Project, Filter)
 _FLOWING = (*_PLAIN, InnerJoin)
 _JOINS = (InnerJoin, SemiJoin, OuterJoin)
+_Place = tuple[int, ...]
+"""Where a part stands in a tree: which input of which input."""
+
 _TYPES = re.compile(r"tinyint|smallint|int|bigint|string|date|timestamp|boolean|decimal\(\d+,\d+\)")
 
 
@@ -106,22 +111,27 @@ def _by(node: Node, names: frozenset[str], changed: frozenset[str]) -> Partition
         return None
     every = Counter(leaves(node))
     others = tuple(leaf for leaf in every if leaf not in splitter.keys)
-    ways = _ways(splitter, [leaf for leaf in others if every[leaf] == 1])
+    ways = _ways(splitter, {leaf: every[leaf] for leaf in others})
     if any(leaf not in ways and _is_changed(leaf, changed) for leaf in others):
         return None
     ends_null = len(split.mandatory) > 1 and splitter.ends_null
     return Partition(node, splitter.keys, others, ways, split.mandatory, ends_null)
 
 
-def _ways(splitter: _Splitter, others: list[Node]) -> dict[Node, Edge]:
-    """How each of the others is reached from a leaf with the key: nearer ones first."""
+def _ways(splitter: _Splitter, others: Mapping[Node, int]) -> dict[Node, Edge]:
+    """How each of the others is reached from a leaf with the key: nearer ones first.
+
+    `others` says how often each stands in the tree; it must be reached the same way everywhere.
+    """
     ways: dict[Node, Edge] = {}
     while True:
         known = {*splitter.keys, *ways}
         new = {
             edge.other: edge
-            for edge in reversed(splitter.edges)
-            if edge.one in known and edge.other not in known and edge.other in others
+            for edge, places in reversed(splitter.edges.items())
+            if edge.one in known
+            and edge.other not in known
+            and others.get(edge.other) == len(places)
         }
         if not new:
             return ways
@@ -142,15 +152,18 @@ _SAME = _Split(is_part=False)
 
 @dataclass
 class _Splitter:
-    """`names` are the columns that are equal by the key; what it finds are edges and key leaves."""
+    """`names` are the columns that are equal by the key; what it finds are edges and key leaves.
+
+    Of each edge it knows the places of its other leaf.
+    """
 
     names: frozenset[str]
     changed: frozenset[str]
     keys: dict[Node, str] = field(default_factory=dict)
-    edges: list[Edge] = field(default_factory=list)
+    edges: dict[Edge, set[_Place]] = field(default_factory=dict)
     ends_null: bool = True
 
-    def split(self, node: Node) -> _Split | None:
+    def split(self, node: Node, place: _Place = ()) -> _Split | None:
         """None when the node mixes rows of different values."""
         if is_leaf(node):
             return self._leaf(node)
@@ -158,13 +171,15 @@ class _Splitter:
             case OneRow():
                 return _SAME
             case Project():
-                return self._project(node)
+                return self._project(node, place)
             case Filter():
-                return self.split(node.input)
+                return self.split(node.input, (*place, 0))
             case Aggregate():
-                return self._aggregate(node)
+                return self._aggregate(node, place)
+            case Window():
+                return self._window(node, place)
             case InnerJoin() | SemiJoin() | OuterJoin():
-                return self._join(node)
+                return self._join(node, place)
         return None
 
     def _leaf(self, node: Node) -> _Split:
@@ -174,31 +189,39 @@ class _Splitter:
         self.keys[node] = column
         return _Split(True, frozenset({column}), frozenset({node}))
 
-    def _project(self, node: Project) -> _Split | None:
-        below = self.split(node.input)
+    def _project(self, node: Project, place: _Place) -> _Split | None:
+        below = self.split(node.input, (*place, 0))
         if below is None:
             return None
         kept = {c.name for c, scalar in node.items if scalar.bare_column in below.carriers}
         return _Split(below.is_part, frozenset(kept), below.mandatory)
 
-    def _aggregate(self, node: Aggregate) -> _Split | None:
+    def _aggregate(self, node: Aggregate, place: _Place) -> _Split | None:
         if state_of(node).is_opaque or any(map(is_inexact, node.calls)):
             return None
-        below = self.split(node.input)
+        below = self.split(node.input, (*place, 0))
         if below is None or not below.is_part:
             return below
         kept = below.carriers.intersection(node.keys)
         return _Split(True, kept, below.mandatory) if kept else None
 
-    def _join(self, node: InnerJoin | SemiJoin | OuterJoin) -> _Split | None:
-        splits = [self.split(child) for child in node.inputs]
+    def _window(self, node: Window, place: _Place) -> _Split | None:
+        """A value has whole partitions if they are of one value each."""
+        below = self.split(node.input, (*place, 0))
+        if below is None or not below.is_part or below.carriers.intersection(node.partition):
+            return below
+        return None
+
+    def _join(self, node: InnerJoin | SemiJoin | OuterJoin, place: _Place) -> _Split | None:
+        splits = [self.split(child, (*place, i)) for i, child in enumerate(node.inputs)]
         found = [s for s in splits if s is not None]
         if len(found) < len(splits):
             return None
         for child, split in zip(node.inputs, found, strict=True):
             if not split.is_part and not self._flows(child):
                 return None
-        self.edges += _edges(node)
+        for edge, found_at in _edges(node, place):
+            self.edges.setdefault(edge, set()).add(found_at)
         parts = [s for s in found if s.is_part]
         if not parts:
             return _SAME
@@ -279,42 +302,44 @@ def _equalities(node: Node) -> Iterator[tuple[str, str, str]]:
         yield from (found for c in node.conjuncts if (found := equality(c)) is not None)
 
 
-def _edges(node: InnerJoin | SemiJoin | OuterJoin) -> Iterator[Edge]:
+def _edges(node: InnerJoin | SemiJoin | OuterJoin, place: _Place) -> Iterator[tuple[Edge, _Place]]:
     """The equalities of a join as those of leaves, to those whose rows count only if they hold.
 
-    A row on the left of an outer or anti join counts without a partner.
+    A row on the left of an outer or anti join counts without a partner. With each comes the place
+    of the leaf that it leads to.
     """
     is_mutual = isinstance(node, InnerJoin) or (isinstance(node, SemiJoin) and not node.is_anti)
     own = {c.name for c in node.inputs[0].columns}
     for a, sign, b in _equalities(node):
-        one, other = (_below(node, name) for name in ((a, b) if a in own else (b, a)))
+        one, other = (_below(node, name, place) for name in ((a, b) if a in own else (b, a)))
         if one is not None and other is not None:
             edge = Edge(one[0], one[1], sign, other[0], other[1])
-            yield edge
+            yield edge, other[2]
             if is_mutual:
-                yield edge.turned()
+                yield edge.turned(), one[2]
 
 
-def _below(node: Node, name: str) -> tuple[Node, str] | None:
-    child = next(n for n in node.inputs if any(c.name == name for c in n.columns))
-    return _origin(child, name)
+def _below(node: Node, name: str, place: _Place) -> tuple[Node, str, _Place] | None:
+    """The leaf below a node, and its column, that a column comes from as it is; its place."""
+    for i, child in enumerate(node.inputs):
+        if any(c.name == name for c in child.columns):
+            return _origin(child, name, (*place, i))
+    return None
 
 
-def _origin(node: Node, name: str) -> tuple[Node, str] | None:
-    """The leaf, and its column, that a column comes from as it is."""
+def _origin(node: Node, name: str, place: _Place) -> tuple[Node, str, _Place] | None:
     if is_leaf(node):
-        return (node, name) if any(c.name == name for c in node.columns) else None
+        return node, name, place
     match node:
         case Project():
-            scalar: Scalar | None = next((s for c, s in node.items if c.name == name), None)
-            inner = scalar.bare_column if scalar is not None else None
-            return _origin(node.input, inner) if inner is not None else None
+            inner = next(s for c, s in node.items if c.name == name).bare_column
+            return _below(node, inner, place) if inner is not None else None
         case Aggregate():
-            return _origin(node.input, name) if name in node.keys else None
-    for child in node.inputs:
-        if any(c.name == name for c in child.columns):
-            return _origin(child, name)
-    return None
+            return _below(node, name, place) if name in node.keys else None
+        case Window():
+            # Without some of its rows, a partition says something else of the rest.
+            return _below(node, name, place) if name in node.partition else None
+    return _below(node, name, place)
 
 
 def _type_of(leaf: Node, name: str) -> str:
