@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runnel.algebra.nodes import Aggregate, Call, walk
-from runnel.compile.aggregates import WAYS, Way
+from runnel.compile.aggregates import ADDING_FLOATS, WAYS, Way
 from runnel.compile.build import SourceSchema
 from runnel.compile.differentiate.state import is_inexact
 from runnel.compile.pipeline import compile_query
@@ -158,7 +158,7 @@ def test_kept_by_counts_sums_and_extremes(name: str) -> None:
     assert _call(_BELOW.format(_query(name))) is not None
 
 
-@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.IN_ORDER, Way.AT_ROOT))
+@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.MOMENTS, Way.IN_ORDER, Way.AT_ROOT))
 def test_recomputed_as_it_was_written(name: str) -> None:
     call = _call(_query(name))
     assert call is not None
@@ -176,12 +176,12 @@ def _holes(text: str) -> str:
     return re.sub(r"\b[gisb]\b", "?", text)
 
 
-@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.IN_ORDER))
+@pytest.mark.parametrize("name", _of(Way.RECOMPUTED, Way.MOMENTS, Way.IN_ORDER))
 def test_recomputed_below_another_operator(name: str) -> None:
     call = _call(_BELOW.format(_query(name)))
     assert call is not None
     assert not is_inexact(call)
-    assert call.is_in_order == (WAYS[name] is Way.IN_ORDER)
+    assert call.is_in_order == (WAYS[name] in ADDING_FLOATS)
 
 
 @pytest.mark.parametrize("name", _of(Way.AT_ROOT))

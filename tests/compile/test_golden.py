@@ -30,6 +30,7 @@ _QUERIES = {
     "union": "SELECT name FROM customers UNION SELECT name FROM regions",
     "distinct": "SELECT DISTINCT cust, status FROM orders",
     "aggregate": "SELECT cust, COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean FROM orders GROUP BY cust",
+    "deviation": "SELECT cust, STDDEV(amount) AS s, COUNT(amount) AS n FROM orders GROUP BY cust",
     "min_max": "SELECT cust, MIN(amount) AS lo, MAX(amount) AS hi FROM orders GROUP BY cust",
     "global_aggregate": "SELECT COUNT(*) AS n, MAX(amount) AS hi FROM orders WHERE status = 'open'",
     "having": "SELECT cust, SUM(amount) AS total FROM orders GROUP BY cust HAVING COUNT(*) > 1",

@@ -89,6 +89,8 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
             return exp.Cast(this=node.this, to=node.to)
         case exp.Div():
             node.set("safe", False)
+        case exp.Lambda():
+            _name_no_columns(node)
         case exp.Anonymous() if node.name.lower() == "raise_error":
             return exp.Anonymous(this="ERROR", expressions=node.expressions)
         case exp.Select():
@@ -109,6 +111,15 @@ def _adapt(node: exp.Expression, scales: Mapping[str, int]) -> exp.Expression:
         case exp.Sum() if not isinstance(node.parent, (exp.Filter, exp.Window)):
             return _decimal_sum(node, node, scales)
     return adapt_aggregate(node) or node
+
+
+def _name_no_columns(node: exp.Lambda) -> None:
+    """A field of a variable: in HAVING DuckDB takes `v.f` for a column that is not grouped by."""
+    variables = {variable.name for variable in node.expressions}
+    for field in list(node.this.find_all(exp.Dot)):
+        if isinstance(field.this, exp.Identifier) and field.this.name in variables:
+            parts = [field.this, exp.Literal.string(field.expression.name)]
+            field.replace(exp.Anonymous(this="STRUCT_EXTRACT", expressions=parts))
 
 
 def _decimal_sum(node: exp.Expression, call: exp.Sum, scales: Mapping[str, int]) -> exp.Expression:

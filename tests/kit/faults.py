@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runnel.algebra.scalar import Scalar, join, wrap
-from runnel.compile import pipeline, subqueries
+from runnel.compile import moments, pipeline, subqueries
 from runnel.compile.differentiate import (
     aggregate,
     by_keys,
@@ -68,6 +68,23 @@ def changed_rows_are_only_new(patch: pytest.MonkeyPatch) -> None:
 
 def only_changed_rows_touch_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(by_keys._ByKeys, "_reached", lambda *_: None)
+
+
+def squares_are_doubles(patch: pytest.MonkeyPatch) -> None:
+    real = moments._given
+    patch.setattr(moments, "_given", lambda *args: real(*args).replace("DECIMAL(38, 0)", "DOUBLE"))
+    patch.setattr(moments, "_formula", moments._formula.__wrapped__)
+
+
+def half_a_pair_counts(patch: pytest.MonkeyPatch) -> None:
+    """A number is added up also where the other one of its pair is NULL."""
+    real = moments._adds
+
+    def adds(name: str, numbers: Any) -> tuple[str, str]:
+        return real(name, {letter: numbers[letter] for letter in name.replace("n", "x")})
+
+    patch.setattr(moments, "_adds", adds)
+    patch.setattr(moments, "_added", moments._added.__wrapped__)
 
 
 def null_keys_are_lost(patch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ _SAME = (
 _COMMON = (exp.Coalesce, exp.Greatest, exp.Least)
 _DOUBLES = frozenset(
     "percentile percentile_cont median std stddev stddev_pop stddev_samp variance var_pop corr "
-    "covar_pop covar_samp kurtosis skewness regr_slope regr_avgx regr_avgy regr_r2 "
-    "regr_intercept".split()
+    "covar_pop covar_samp kurtosis skewness var_samp regr_slope regr_avgx regr_avgy regr_r2 "
+    "regr_intercept regr_sxx regr_sxy regr_syy".split()
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 
 from sqlglot import exp
 
 from runnel.compile.dialect import SparkSql
 from runnel.compile.in_order import folded
 from runnel.compile.lifting import with_arguments
+from runnel.compile.moments import written_out
 from runnel.compile.scalars import mark, marked
 from runnel.errors import InvalidQuery, NotDifferentiable
 
@@ -21,6 +23,7 @@ class Way(StrEnum):
     """How an aggregate function is kept."""
 
     COUNTS = "counts and exact sums"
+    MOMENTS = "counts and exact sums of squares and products"
     EXTREME = "the extreme, recomputed when it is lost"
     RECOMPUTED = "touched groups recomputed"
     IN_ORDER = "touched groups recomputed; below another operator in the order of the values"
@@ -37,9 +40,9 @@ _NAMES = {
     "bitmap_construct_agg bitmap_or_agg collect_list collect_set count_min_sketch listagg max_by "
     "median min_by mode percentile percentile_cont percentile_disc schema_of_variant_agg "
     "string_agg try_avg try_sum",
-    Way.IN_ORDER: "corr covar_pop covar_samp kurtosis regr_avgx regr_avgy regr_intercept regr_r2 "
-    "regr_slope regr_sxx regr_sxy regr_syy skewness std stddev stddev_pop stddev_samp var_pop "
-    "var_samp variance",
+    Way.MOMENTS: "corr covar_pop covar_samp regr_avgx regr_avgy regr_intercept regr_r2 regr_slope "
+    "regr_sxx regr_sxy regr_syy std stddev stddev_pop stddev_samp var_pop var_samp variance",
+    Way.IN_ORDER: "kurtosis skewness",
     Way.AT_ROOT: "approx_percentile histogram_numeric percentile_approx vector_avg vector_sum",
     Way.GROUPING: "grouping grouping_id",
     Way.REFUSED: "approx_top_k approx_top_k_accumulate approx_top_k_combine hll_sketch_agg "
@@ -51,6 +54,8 @@ _NAMES = {
     Way.INVALID: "any_value first first_value last last_value",
 }
 WAYS = {name: way for way, names in _NAMES.items() for name in names.split()}
+# Where floating point numbers are added up, in the order in which rows arrive.
+ADDING_FLOATS = (Way.MOMENTS, Way.IN_ORDER)
 # Another name for one of the functions whose state is known.
 _KNOWN = {
     **{name: name for name in ("count", "sum", "avg", "min", "max")},
@@ -69,12 +74,14 @@ class CallForm:
     """A function and its arguments; an opaque one's `text` has the mark `argN` for the Nth.
 
     `in_order` is written likewise: the value computed in one order of the rows, if it can be.
+    With `is_moment` the text is the function of just its arguments, which sums may stand for.
     """
 
     function: str
     arguments: tuple[exp.Expr, ...]
     text: exp.Expr | None = None
     in_order: exp.Expr | None = None
+    is_moment: bool = False
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -119,17 +126,24 @@ def call_form(node: exp.Expr) -> CallForm:
         return _known(name, function, None)
     if name in _KNOWN and isinstance(node, exp.Filter) and function is node.this:
         return _known(name, function, node.expression.this)
+    if WAYS.get(name) is Way.MOMENTS:
+        return _moment(name, chain) or _opaque(name, node)
     return _opaque(name, node)
 
 
 def in_order(node: exp.Expr) -> exp.Expr | None:
     """A call as a fold over its sorted values; None for a function that has no such form."""
-    chain = _chain(node)
-    function, around = chain[-1], chain[:-1]
-    if len(around) > 1 or any(not isinstance(n, exp.Filter) for n in around):
+    function, condition, is_plain = _filtered(_chain(node))
+    if not is_plain:
         return None
-    condition = around[0].expression.this if around else None
     return folded(spark_name(function), *_arguments(function), condition)
+
+
+def by_sums(node: exp.Expr, types: tuple[str, ...]) -> exp.Expr:
+    """A call, of arguments of types that allow it, computed from exact sums."""
+    function, condition, _ = _filtered(_chain(node))
+    arguments, _ = _arguments(function)
+    return written_out(spark_name(function), _where(arguments, condition), types)
 
 
 def _refuse(name: str) -> None:
@@ -152,6 +166,14 @@ def _chain(node: exp.Expr) -> list[exp.Expr]:
     while isinstance(chain[-1], (*AROUND, *_SORTS)):
         chain.append(chain[-1].this)
     return chain
+
+
+def _filtered(chain: list[exp.Expr]) -> tuple[exp.Expr, exp.Expr | None, bool]:
+    """The function, the condition of its FILTER, and whether nothing else belongs to the call."""
+    function, around = chain[-1], chain[:-1]
+    is_plain = len(around) <= 1 and all(isinstance(n, exp.Filter) for n in around)
+    condition = around[0].expression.this if around and is_plain else None
+    return function, condition, is_plain
 
 
 def _is_sorted_collection(node: exp.Expr) -> bool:
@@ -193,9 +215,25 @@ def _simplify_count(
     elif function == "count" and len(arguments) > 1:
         all_set = exp.and_(*(a.copy().is_(exp.null()).not_() for a in arguments))
         arguments = [exp.case().when(all_set, exp.Literal.number(1))]
-    if condition is not None:
-        arguments = [exp.case().when(condition.copy(), a.copy()) for a in arguments]
-    return function, arguments
+    return function, _where(arguments, condition)
+
+
+def _where(arguments: list[exp.Expr], condition: exp.Expr | None) -> list[exp.Expr]:
+    if condition is None:
+        return arguments
+    return [exp.case().when(condition.copy(), a.copy()) for a in arguments]
+
+
+def _moment(name: str, chain: list[exp.Expr]) -> CallForm | None:
+    """A function of one or two numbers; None with DISTINCT, or where one is a constant."""
+    function, condition, is_plain = _filtered(chain)
+    arguments, is_distinct = _arguments(function)
+    reads = all(any(marked(n) for n in a.walk()) for a in arguments)
+    if is_distinct or not is_plain or not reads:
+        return None
+    numbers = count()
+    text = with_arguments(function.copy(), lambda _: mark(f"arg{next(numbers)}"))
+    return CallForm(name, tuple(_where(arguments, condition)), text, in_order(text), is_moment=True)
 
 
 def _opaque(name: str, node: exp.Expr) -> CallForm:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from runnel.algebra.nodes import Aggregate, Call, Node
 from runnel.algebra.scalar import Scalar
 from runnel.compile.aggregates import AROUND, call_form, is_aggregate
-from runnel.compile.differentiate.state import is_inexact
+from runnel.compile.differentiate.state import is_inexact, keeps_sums
 from runnel.compile.grouping_sets import KeySets, expand, grouping_value, key_sets
 from runnel.compile.having import having_of
 from runnel.compile.lifting import fill, is_slot, with_arguments
@@ -124,8 +124,8 @@ def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
             )
 
 
-_CallParts = tuple[str, tuple[int, ...], exp.Expr | None, exp.Expr | None]
-"""Function, places of its arguments, and the two texts of a `CallForm`."""
+_CallParts = tuple[str, tuple[int, ...], exp.Expr | None, exp.Expr | None, bool]
+"""Function, places of its arguments, and the two texts and `is_moment` of a `CallForm`."""
 
 
 @dataclass
@@ -187,7 +187,7 @@ class _Group:
                     hint="compute it in a subquery in FROM of the outer query",
                 )
         arguments = tuple(self._argument(a) for a in form.arguments)
-        call = (form.function, arguments, form.text, form.in_order)
+        call = (form.function, arguments, form.text, form.in_order, form.is_moment)
         if call not in self.calls:
             self.calls.append(call)
             self.nodes.append(node)
@@ -203,7 +203,7 @@ class _Group:
 
 def _calls(builder: Builder, group: _Group, arguments: tuple[Column, ...]) -> tuple[Call, ...]:
     made = []
-    for function, places, text, fold in group.calls:
+    for function, places, text, fold, _ in group.calls:
         chosen = tuple(arguments[place] for place in places)
         made.append((function, chosen, _opaque(text, chosen), _opaque(fold, chosen)))
     asked = [
@@ -216,14 +216,22 @@ def _calls(builder: Builder, group: _Group, arguments: tuple[Column, ...]) -> tu
             raise NotDifferentiable(
                 f"{function}() of a {type_}", hint="aggregate to_json() of it instead"
             )
-    calls = tuple(
+    calls = (
         Call(function, chosen, builder.fresh(type_), text, fold)
         for (function, chosen, text, fold), type_ in zip(made, types, strict=True)
     )
-    for call, nodes in zip(calls, group.places, strict=True):
-        if is_inexact(call):
-            builder.folds.note(call, nodes)
-    return calls
+    moments = (is_moment for *_, is_moment in group.calls)
+    found = zip(calls, moments, group.places, strict=True)
+    return tuple(_kept(builder, call, is_moment, nodes) for call, is_moment, nodes in found)
+
+
+def _kept(builder: Builder, call: Call, is_moment: bool, nodes: list[exp.Expr]) -> Call:
+    """The call without a text where sums stand for it; its places are noted."""
+    if is_moment and keeps_sums(call) and builder.folds.note_sums(call, nodes):
+        return replace(call, text=None, in_order=None)
+    if is_inexact(call):
+        builder.folds.note(call, nodes)
+    return call
 
 
 def _opaque(text: exp.Expr | None, arguments: tuple[Column, ...]) -> Scalar | None:

@@ -76,6 +76,7 @@ _FOLDS = {
 }
 _SUMS = frozenset({"sum", "try_sum"})
 _AVERAGES = frozenset({"avg", "mean", "try_avg"})
+_HIGHER = frozenset({"skewness", "kurtosis"})
 FUNCTIONS = _SUMS | _AVERAGES | _FOLDS.keys()
 
 
@@ -92,6 +93,14 @@ def folded(
     if name not in _AVERAGES:
         return fold
     return exp.Div(this=fold, expression=exp.Count(this=collected.copy()), typed=False, safe=False)
+
+
+def finish_of(name: str) -> str | None:
+    """The value of a function over the spread of its numbers, __f; None where more is needed."""
+    if name not in _FOLDS or name in _HIGHER:
+        return None
+    _, condition, value = _FOLDS[name]
+    return f"CASE WHEN {condition} THEN {value} END"
 
 
 def _takes_pairs(name: str) -> bool:

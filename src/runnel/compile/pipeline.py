@@ -179,13 +179,15 @@ def _compile(
     tree, shared = share_parts(tree, [r.node for r in builder.ctes.values()], _normalize)
     refuse_collated_columns(tree, syntax)
     completed = builder.ties.written(syntax) or (syntax if is_rewritten else None)
-    if completed is not None:
-        completed = builder.local_times.written(completed)
     root = root_of(tree, outputs, called)
-    if needs_order(tree, root.stored_node):
+    is_ordered = needs_order(tree, root.stored_node)
+    if is_ordered:
         tree, shared = put_in_order(tree), tuple(map(put_in_order, shared))
         root = root_of(tree, outputs, called)
-        completed = builder.folds.written(completed or syntax)
+    summed = builder.folds.written(completed or syntax, with_order=is_ordered)
+    completed = summed or completed
+    if completed is not None:
+        completed = builder.local_times.written(completed)
     text = written(completed) if completed is not None else None
     kinds, own_names = {s.key: s.kind for s in sources}, tuple(c.name for c in outputs)
     compiled = CompiledQuery(tree, root, kinds, text, shared, own_names)

@@ -6,7 +6,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from runnel.compile.aggregates import WAYS, Way, spark_name
+from runnel.compile.aggregates import ADDING_FLOATS, WAYS, Way, spark_name
 from runnel.compile.scalars import function_name
 from runnel.errors import InvalidQuery, NotDifferentiable
 
@@ -43,7 +43,7 @@ def digits_of(window: exp.Window) -> Digits:
     """By the function alone; of one that is not known it depends on the type."""
     name = spark_name(window_function(window))
     if name in PEERS_ALIKE or (name in WAYS and name not in _SUMS):
-        return Digits.BY_ORDER if WAYS.get(name) is Way.IN_ORDER else Digits.EXACT
+        return Digits.BY_ORDER if WAYS.get(name) in ADDING_FLOATS else Digits.EXACT
     return Digits.BY_TYPE
 
 

@@ -147,6 +147,7 @@ def _other(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value
             Value(f"ROUND(STDDEV({number.text}), 6)", DOUBLE),
             Value(f"MODE({number.text})", INT),
         ]
+        forms += _moments(writer, columns, number)
     if text is not None:
         forms += [
             Value(f"LISTAGG({text.text}, ',')", TEXT),
@@ -154,6 +155,19 @@ def _other(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value
             Value(f"ARRAY_JOIN(COLLECT_LIST({text.text}), ',')", TEXT),
         ]
     return forms[writer.dice.number(0, len(forms) - 1)]
+
+
+def _moments(writer: Writer, columns: Sequence[Visible], number: Visible) -> list[Value]:
+    """By sums, so that nothing is rounded; CORR fails for equal values in Spark's ANSI mode."""
+    other = column(writer.dice, columns, writer.pick(INT, DECIMAL)) or number
+    x = f"CAST({number.text} AS INT)"
+    y = f"CAST({other.text} AS {'INT' if other.family == INT else 'DECIMAL(12, 4)'})"
+    single = writer.pick("STDDEV", "STDDEV_POP", "VAR_SAMP", "VAR_POP")
+    pairs = writer.pick("COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
+    return [
+        Value(f"{single}({writer.pick(x, y)})", DOUBLE),
+        Value(f"{pairs}({writer.pick(f'{x}, {y}', f'{y}, {x}')})", DOUBLE),
+    ]
 
 
 def _distinct(writer: Writer, columns: Sequence[Visible], chosen: Visible) -> Value:

@@ -5,6 +5,8 @@
 | COUNT(*)          | row count                      | the count                              |
 | COUNT(x)          | non-null count                 | the count                              |
 | SUM, AVG (exact)  | non-null count and sum         | NULL when the count is 0, else formula |
+| STDDEV, CORR ...  | non-null count, exact sums of  | NULL when the count is 0, else formula |
+|  (exact)          |  x, y, x*x, y*y and x*y        |                                        |
 | MIN, MAX          | the value                      | the value; see root_aggregate          |
 | anything else     | the value                      | the value, recomputed when touched     |
 
@@ -19,7 +21,8 @@ from enum import StrEnum
 
 from runnel.algebra.nodes import Aggregate, Call
 from runnel.algebra.scalar import Scalar
-from runnel.compile.aggregates import WAYS, Way
+from runnel.compile.aggregates import ADDING_FLOATS, WAYS, Way
+from runnel.compile.moments import formula, has_sums, sums_of
 from runnel.compile.typing import decimal_parts
 from runnel.model.columns import Column
 
@@ -130,6 +133,8 @@ def _same(left: Call, right: Call) -> bool:
 
 def _keep_call(call: Call, keep: Callable[..., str]) -> Scalar:
     argument = call.arguments[0] if call.arguments else None
+    if _is_moment(call):
+        return _keep_sums(call, keep)
     if call.text is not None:
         return Scalar.column(keep(Kind.VALUE, call.output.type, argument, call))
     if call.function == "count_star":
@@ -146,19 +151,45 @@ def _keep_call(call: Call, keep: Callable[..., str]) -> Scalar:
     return Scalar.column(keep(Kind.VALUE, call.output.type, argument, call))
 
 
+def _keep_sums(call: Call, keep: Callable[..., str]) -> Scalar:
+    columns = {}
+    for name, added in sums_of(call.function, call.arguments).items():
+        if name == "n":
+            columns[name] = keep(Kind.COUNT, "bigint", added)
+        else:
+            columns[name] = keep(Kind.SUM, _exact_sum(added.type), added)
+    return formula(call.function, tuple(a.type for a in call.arguments), columns)
+
+
+def keeps_sums(call: Call) -> bool:
+    """Whether exact sums of squares and products can stand for the call's text."""
+    return call.output.type == "double" and has_sums(
+        call.function, [a.type for a in call.arguments]
+    )
+
+
+def _is_moment(call: Call) -> bool:
+    return call.text is None and WAYS.get(call.function) is Way.MOMENTS
+
+
+def _exact_sum(type_: str) -> str:
+    parts = decimal_parts(type_)
+    return "bigint" if parts is None else f"decimal({min(38, parts[0] + 10)},{parts[1]})"
+
+
 def sum_type(call: Call) -> str | None:
     """The type in which the sum is kept exactly, or None when it cannot be."""
     type_ = call.arguments[0].type
     if call.function == "avg" and type_ == "bigint":
         return "decimal(38,0)"
     if type_ in _EXACT:
-        return "bigint"
+        return _exact_sum(type_)
     parts = decimal_parts(type_)
     if parts is None or (call.function == "avg" and parts[0] > _MAX_AVG_PRECISION):
         return None
     if parts[0] > _MAX_SUM_PRECISION and parts[1] > _MAX_WIDE_SCALE:
         return None
-    return f"decimal({min(38, parts[0] + 10)},{parts[1]})"
+    return _exact_sum(type_)
 
 
 def is_ordered(type_: str) -> bool:
@@ -167,9 +198,9 @@ def is_ordered(type_: str) -> bool:
 
 def is_inexact(call: Call) -> bool:
     """Whether the value depends on the order of its rows, so that it can't be evaluated twice."""
-    if call.is_in_order:
+    if call.is_in_order or _is_moment(call):
         return False
-    if WAYS.get(call.function) in (Way.IN_ORDER, Way.AT_ROOT):
+    if WAYS.get(call.function) in (*ADDING_FLOATS, Way.AT_ROOT):
         return True
     is_sum = call.function.removesuffix("_distinct") in ("sum", "avg", "try_sum", "try_avg")
     return is_sum and any(not _adds_exactly(a.type) for a in call.arguments)

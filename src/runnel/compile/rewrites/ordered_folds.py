@@ -3,6 +3,10 @@
 At the top of a query the old value is read from the trace; anywhere else it is computed again, and
 has to come out the same to the last digit. If one of them needs an order all of them get it, so
 that the table, FULL and VERIFY decide alike on every border.
+
+What is kept by exact sums of squares and products (`moments.py`) needs no order. It is written out
+in the text wherever it stands: Spark's own way adds up doubles, and what it gives for a covariance
+of 0, or for large numbers with a small spread, is near in no digit.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from runnel.algebra.nodes import Aggregate, Call, Node, walk
-from runnel.compile.aggregates import in_order, is_aggregate
+from runnel.compile.aggregates import by_sums, in_order, is_aggregate
 from runnel.compile.differentiate.state import is_inexact
 from runnel.compile.normalize.rebuild import bottom_up
 from runnel.compile.places import at
@@ -24,9 +28,13 @@ _NUMBER = "fold"
 
 @dataclass
 class Folds:
-    """The calls that depend on the order of their rows, by the number of their places."""
+    """The calls that Spark adds up in the order of the rows, by the number of their places.
+
+    `summed` are those that are kept by exact sums, with the types of their arguments.
+    """
 
     noted: set[int] = field(default_factory=set)
+    summed: dict[int, tuple[str, ...]] = field(default_factory=dict)
     unordered: list[exp.Expr] = field(default_factory=list)
 
     def note(self, call: Call, places: Sequence[exp.Expr]) -> None:
@@ -35,20 +43,32 @@ class Folds:
         if call.in_order is None:
             self.unordered.extend(places)
 
+    def note_sums(self, call: Call, places: Sequence[exp.Expr]) -> bool:
+        """Remember where a call stands that exact sums are kept of; False if that is not known."""
+        if any(_NUMBER not in place.meta for place in places):
+            return False
+        types = tuple(argument.type for argument in call.arguments)
+        self.summed.update((place.meta[_NUMBER], types) for place in places)
+        return True
+
     @contextmanager
     def blamed(self) -> Iterator[None]:
         """What is refused inside is refused at the first call that has no order, if any."""
         with at(self.unordered[0]) if self.unordered else nullcontext():
             yield
 
-    def written(self, tree: exp.Query) -> exp.Query:
-        """The query with each of these calls in order."""
-        return tree.copy().transform(self._replaced)  # type: ignore[return-value]
+    def written(self, tree: exp.Query, *, with_order: bool) -> exp.Query | None:
+        """The query with these calls written out, in order if need be; None without any."""
+        if not self.summed and not with_order:
+            return None
 
-    def _replaced(self, node: exp.Expr) -> exp.Expr:
-        if node.meta.get(_NUMBER) not in self.noted:
-            return node
-        return in_order(node) or node
+        def replaced(node: exp.Expr) -> exp.Expr:
+            number = node.meta.get(_NUMBER)
+            if number in self.summed:
+                return by_sums(node, self.summed[number])
+            return (in_order(node) or node) if with_order and number in self.noted else node
+
+        return tree.copy().transform(replaced)  # type: ignore[return-value]
 
 
 def number_calls(tree: exp.Query) -> None:
