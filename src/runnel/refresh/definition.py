@@ -90,8 +90,8 @@ def define(
     schemas, calls = found.schemas(text), time_calls(text)
     refuse(text)
     refuse_variables(workspace.spark, text, schemas, calls)
-    columns = output(spark, text, schemas)
     with pointing(inlined):
+        columns = output(spark, text, schemas)
         chosen = deterministic_text(text)
     if chosen is not None:
         check_text(spark, chosen, schemas, columns)
