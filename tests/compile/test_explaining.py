@@ -62,6 +62,13 @@ def test_a_refusal_points_at_the_construct() -> None:
     assert caught.value.place == "line 3, column 5: APPROX_PERCENTILE(x, 0.5) OVER (PARTITION BY a)"
 
 
+def test_a_map_in_group_by_is_shown_where_it_is() -> None:
+    maps = [SourceSchema("default.t", "delta", (Column("m", "map<string,int>"),))]
+    with pytest.raises(NotDifferentiable, match="GROUP BY a map") as caught:
+        compile_query("SELECT COUNT(*) AS n FROM t\nGROUP BY m", maps, RuleTyper())
+    assert caught.value.place == "line 2, column 10: m"
+
+
 def _tree(query: str) -> list[str]:
     compiled = _compiled(query)
     return [

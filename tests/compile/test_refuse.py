@@ -30,6 +30,14 @@ def test_refused(call: str) -> None:
     assert str(caught.value.place).startswith("line 2, column 3: ")
 
 
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+def test_natural_joins_that_spark_has_not(kind: str) -> None:
+    with pytest.raises(InvalidQuery, match=f"NATURAL LEFT {kind} JOIN") as caught:
+        refuse(f"SELECT t.a FROM t NATURAL LEFT {kind} JOIN u")
+    assert caught.value.place == "line 1, column 42: u"
+    assert f"LEFT {kind} JOIN ... USING" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(
     "call", ["aes_encrypt(x, k, 'ECB')", "aes_encrypt(x, k, 'CBC', 'DEFAULT', iv)"]
 )

@@ -251,6 +251,9 @@ SELECT t.id, m FROM t, generate_series(timestamp '2024-01-15', timestamp '2024-0
 SELECT t.id, g FROM t, generate_series(3, 1) AS g;
 SELECT id, name FROM public.t WHERE t.id < 3;
 SELECT "id" AS "Id", T.NAME AS "Full Name" FROM T WHERE "name" = 'Alpha';
+SELECT a.id, b.id AS b, c.id AS c FROM (SELECT id FROM t WHERE id < 3) a, t b RIGHT JOIN u c ON b.id = c.t_id AND b.id > 2;
+SELECT a.id, b.id AS b, c.id AS c FROM (SELECT id FROM t WHERE id < 3) a, (SELECT id FROM t WHERE id < 4) b FULL JOIN (SELECT id, t_id FROM u) c ON b.id = c.t_id, (SELECT id AS last FROM t WHERE id = 1) d;
+SELECT a.id, b.small, c.qty FROM (SELECT id FROM t) a, (SELECT id AS k, small FROM t) b NATURAL JOIN (SELECT t_id AS k, qty, id FROM u) c;
 
 -- topic: sets
 SELECT id FROM t UNION SELECT t_id FROM u;

@@ -122,3 +122,5 @@ SELECT id FROM t WHERE id LIKE '1%';
 SELECT array_append(nums, 1.5) FROM t;
 -- refuse: JSON document
 SELECT (doc::jsonb -> 'in') || (doc::jsonb -> 'in') FROM t;
+-- refuse: LATERAL together with an outer
+SELECT t.id FROM t, LATERAL (SELECT u.id AS k FROM u WHERE u.t_id = t.id) s RIGHT JOIN u ON u.id = s.k;

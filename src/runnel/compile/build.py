@@ -168,7 +168,7 @@ class Builder:
     def _parenthesised_join(self, node: exp.Subquery, ctes: Visible) -> tuple[Node, Scope]:
         tree, scope = self.from_item(node.this, ctes)
         if node.alias:
-            scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star(None)))
+            scope = Scope(tuple(Entry(node.alias, e.name, e.column) for e in scope.star()))
         return tree, scope
 
     def with_(self, node: exp.Expr, ctes: Visible) -> Visible:

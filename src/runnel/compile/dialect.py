@@ -25,9 +25,10 @@ def max_recursion_level(cte: exp.CTE) -> int | None:
     return int(level) if level is not None else None
 
 
-def _is_function(token: Token, after: Token | None) -> bool:
-    is_window = token.token_type is TokenType.WINDOW
-    return is_window and after is not None and after.token_type is TokenType.L_PAREN
+def _is_name(token: Token, after: Token | None) -> bool:
+    """Whether it is a function's or a column's name; `after` is the next token but one."""
+    is_clause = after is not None and after.token_type is TokenType.ALIAS
+    return token.token_type is TokenType.WINDOW and not is_clause
 
 
 def _as_name(token: Token) -> Token:
@@ -64,9 +65,9 @@ class SparkSql(Spark):
         }
 
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-            # The clause has a name after it: WINDOW w AS (...).
-            pairs = zip(raw_tokens, [*raw_tokens[1:], None], strict=True)
-            tokens = [_as_name(t) if _is_function(t, after) else t for t, after in pairs]
+            # The clause is WINDOW w AS (...).
+            pairs = zip(raw_tokens, [*raw_tokens, None, None][2:], strict=True)
+            tokens = [_as_name(t) if _is_name(t, after) else t for t, after in pairs]
             return list(super().parse(tokens, sql))
 
         # v:a.b reads a part of a VARIANT.

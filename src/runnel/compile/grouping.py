@@ -75,7 +75,7 @@ def build_grouping(
     having = group.rewrite(having) if having is not None else None
     inputs, columns = project(builder, node, group.keys + group.arguments)
     grouped, arguments = columns[: len(group.keys)], columns[len(group.keys) :]
-    _refuse_incomparable(grouped)
+    _refuse_incomparable(group.keys, grouped)
     number: Column | None = None
     if sets is not None and not sets.is_everything:
         inputs, grouped, number = expand(builder, inputs, grouped, sets)
@@ -116,12 +116,14 @@ def _is_global(select: exp.Select, group: _Group, sets: KeySets | None) -> bool:
     return by is None or bool(by.args.get("all")) or (sets is not None and sets.is_everything)
 
 
-def _refuse_incomparable(keys: tuple[Column, ...]) -> None:
-    for key in keys:
-        if not is_comparable(key.type):
-            raise NotDifferentiable(
-                f"GROUP BY a {key.type}", hint="group by to_json() of it, or use refresh mode FULL"
-            )
+def _refuse_incomparable(keys: list[exp.Expr], columns: tuple[Column, ...]) -> None:
+    for key, column in zip(keys, columns, strict=True):
+        with at(key):
+            if not is_comparable(column.type):
+                raise NotDifferentiable(
+                    f"GROUP BY a {column.type}",
+                    hint="group by to_json() of it, or use refresh mode FULL",
+                )
 
 
 _CallParts = tuple[str, tuple[int, ...], exp.Expr | None, exp.Expr | None, bool]

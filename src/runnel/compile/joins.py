@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -13,7 +14,6 @@ from runnel.compile.scalars import conjuncts, resolve, to_scalar
 from runnel.compile.scope import Entry, Scope
 from runnel.compile.subqueries_in_on import join_on_subquery
 from runnel.errors import InvalidQuery, NotDifferentiable
-from runnel.model.columns import Column
 
 if TYPE_CHECKING:
     from runnel.compile.build import Builder
@@ -40,7 +40,7 @@ def join_relations(
     scope = Scope(left_scope.entries + right_scope.entries)
     if shared:
         pairs = [(_only(left_scope, n), _only(right_scope, n)) for n in shared]
-        condition = [Scalar(("", " = ", ""), (a.name, b.name)) for a, b in pairs]
+        condition = [Scalar(("", " = ", ""), (a.column.name, b.column.name)) for a, b in pairs]
     elif (on := join.args.get("on")) and on.find(exp.Query):
         node = join_on_subquery(builder, left, right_node, join, scope, ctes)
         return node, left_scope if kind in ("SEMI", "ANTI") else scope
@@ -49,10 +49,11 @@ def join_relations(
         seen = Scope(scope.entries, builder.outer)
         condition = [to_scalar(resolve(c, seen)) for c in conjuncts(on)] if on else []
     if kind in ("SEMI", "ANTI"):
-        return SemiJoin(left, right_node, tuple(condition), kind == "ANTI"), left_scope
+        node = SemiJoin(left, right_node, tuple(condition), kind == "ANTI")
+        return node, _in_star_order([a for a, _ in pairs], [], left_scope)
     node = _join_node(side, left, right_node, tuple(condition))
     if shared:
-        node, scope = _merge(builder, node, side, shared, pairs, left_scope, right_scope)
+        node, scope = _merge(builder, node, side, pairs, scope)
     return node, scope
 
 
@@ -75,46 +76,39 @@ def _shared_names(join: exp.Join, left: Scope, right: Scope) -> list[str]:
         return [identifier.name for identifier in join.args["using"]]
     if (join.method or "").upper() != "NATURAL":
         return []
-    on_right = {e.name.lower() for e in right.star(None) if e.name}
-    return [e.name for e in left.star(None) if e.name and e.name.lower() in on_right]
+    on_right = {e.name.lower() for e in right.star() if e.name}
+    return [e.name for e in left.star() if e.name and e.name.lower() in on_right]
 
 
-def _only(scope: Scope, name: str) -> Column:
+def _only(scope: Scope, name: str) -> Entry:
     found = scope.resolve([name])
     if found is None:
         raise InvalidQuery(f"column {name} of USING is not on both sides of the join")
-    return found[0]
+    return next(e for e in scope.star() if e.column == found[0])
 
 
 def _merge(
-    builder: Builder,
-    node: Node,
-    side: str,
-    shared: list[str],
-    pairs: list[tuple[Column, Column]],
-    left: Scope,
-    right: Scope,
+    builder: Builder, node: Node, side: str, pairs: list[tuple[Entry, Entry]], scope: Scope
 ) -> tuple[Node, Scope]:
-    """USING shows each shared column once, first; the originals stay reachable by their table."""
-    merged: list[Entry] = []
-    items = [*identity(node.columns)]
-    for name, (a, b) in zip(shared, pairs, strict=True):
-        if side == "FULL":
-            column = builder.fresh(
-                builder.typer.types((a, b), [f"coalesce({a.name}, {b.name})"])[0]
-            )
-            items.append((column, Scalar(("COALESCE(", ", ", ")"), (a.name, b.name))))
-        else:
-            column = b if side == "RIGHT" else a
-        merged.append(Entry(None, name, column))
-    lowered = {n.lower() for n in shared}
+    """USING shows each shared column once; the originals stay reachable by their table."""
+    lefts, rights = [a for a, _ in pairs], [b for _, b in pairs]
+    if side == "RIGHT":
+        return node, _in_star_order(rights, lefts, scope)
+    if side != "FULL":
+        return node, _in_star_order(lefts, rights, scope)
+    items, merged = [*identity(node.columns)], []
+    for a, b in pairs:
+        value = Scalar(("COALESCE(", ", ", ")"), (a.column.name, b.column.name))
+        column = builder.fresh(*builder.types_of([value]))
+        items.append((column, value))
+        merged.append(Entry(None, a.name, column))
+    return Project(node, tuple(items)), _in_star_order(merged, [*lefts, *rights], scope)
 
-    def hide(entry: Entry) -> Entry:
-        if entry.only_qualified or (entry.name or "").lower() not in lowered:
-            return entry
-        return Entry(entry.qualifier, entry.name, entry.column, entry.schema, only_qualified=True)
 
-    rest = tuple(hide(e) for e in left.entries + right.entries)
+def _in_star_order(shown: list[Entry], hidden: list[Entry], scope: Scope) -> Scope:
+    """As Spark orders them: `*` begins with what USING shows, and `t.*` with what it hides of t."""
     # An entry merged by an earlier USING has no qualifier: hidden, it could never be reached again.
-    scope = Scope((*merged, *(e for e in rest if not (e.only_qualified and e.qualifier is None))))
-    return (Project(node, tuple(items)) if side == "FULL" else node), scope
+    newly = [replace(e, only_qualified=True) for e in hidden if e.qualifier is not None]
+    earlier = [e for e in scope.entries if e.only_qualified]
+    rest = [e for e in scope.star() if e not in shown and e not in hidden]
+    return Scope((*newly, *earlier, *shown, *rest))

@@ -32,6 +32,7 @@ from runnel.compile.program import Program, W, step_of
 from runnel.compile.refuse import refuse
 from runnel.compile.rewrites.determinism import make_deterministic, written
 from runnel.compile.rewrites.fix_time import refuse_time
+from runnel.compile.rewrites.named_tuples import name_tuples
 from runnel.compile.rewrites.named_windows import expand_named_windows
 from runnel.compile.rewrites.ordered_folds import needs_order, number_calls, put_in_order
 from runnel.compile.rewrites.ties import number_places
@@ -161,7 +162,7 @@ def _compile(
     refuse_padded(parsed, frozenset().union(*(s.chars for s in sources)))
     syntax = make_deterministic(parsed)
     is_rewritten = syntax is not parsed
-    syntax = expand_time_windows(expand_named_windows(syntax))
+    syntax = name_tuples(expand_time_windows(expand_named_windows(syntax)))
     number_places(syntax)
     number_calls(syntax)
     builder = Builder({s.key: s for s in sources}, typer)

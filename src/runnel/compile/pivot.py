@@ -108,7 +108,7 @@ class _Pivot:
             for e in (*self.columns, *(a for _, a in self.aggregates))
             for name in to_scalar(e).columns
         }
-        return [e for e in self.scope.star(None) if e.column.name not in mentioned]
+        return [e for e in self.scope.star() if e.column.name not in mentioned]
 
     def _items(self, builder: Builder) -> list[SelectItem]:
         from runnel.compile.select import SelectItem

@@ -57,6 +57,12 @@ def _refuse(node: exp.Expr) -> None:
                 detail="which rows it keeps would change from one refresh to the next",
                 hint=f"add ORDER BY over columns that decide the order, or drop {clause}",
             )
+    if isinstance(node, exp.Join) and node.method == "NATURAL" and node.kind in ("SEMI", "ANTI"):
+        # Spark stops with an error of its own inside.
+        raise InvalidQuery(
+            f"NATURAL LEFT {node.kind} JOIN, which Spark does not run",
+            hint=f"name the columns: LEFT {node.kind} JOIN ... USING (...)",
+        )
     if isinstance(node, exp.Version):
         with at(node, node.name):
             raise InvalidQuery(

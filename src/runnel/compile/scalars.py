@@ -7,7 +7,7 @@ Columns are first replaced by marks (`resolve`), so that two spellings of one co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
@@ -15,7 +15,8 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from runnel.algebra.scalar import Scalar
 from runnel.compile.dialect import SparkSql
 from runnel.compile.lambda_variables import rename_variables
-from runnel.compile.scope import Entry, Scope, parts_of
+from runnel.compile.scope import Scope, parts_of
+from runnel.compile.type_text import fields_of
 from runnel.errors import InvalidQuery, NotDifferentiable
 from runnel.model.columns import Column
 
@@ -68,13 +69,31 @@ def star_of(node: exp.Expr) -> exp.Star | None:
     return node if isinstance(node, exp.Star) else None
 
 
-def star_entries(node: exp.Expr, scope: Scope) -> list[Entry]:
-    """The columns that `*` or `t.*` stands for, but for those that EXCEPT names."""
+def star_items(node: exp.Expr, scope: Scope) -> list[tuple[str | None, exp.Expr]]:
+    """What `*`, `t.*` or `s.*` stands for, but for what EXCEPT names; s is a column with fields."""
     star = star_of(node)
     hidden = {e.name.lower() for e in (star.args.get("except_") if star else None) or ()}
-    qualifier = node.table if isinstance(node, exp.Column) else None
-    found = scope.star(qualifier or None)
-    return [entry for entry in found if (entry.name or "").lower() not in hidden]
+    parts = [part.name for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
+    entries = scope.table(parts) if parts else scope.star()
+    found: list[tuple[str | None, exp.Expr]] = [(e.name, mark(e.column.name)) for e in entries]
+    if parts and not entries:
+        found = list(_fields(parts, scope))
+    return [item for item in found if (item[0] or "").lower() not in hidden]
+
+
+def _fields(parts: list[str], scope: Scope) -> Iterator[tuple[str, exp.Expr]]:
+    """The fields of the struct that a name means."""
+    column, inner = scope.resolve_here(parts) or (None, [])
+    fields = fields_of(column.type) if column is not None else None
+    for name in inner:
+        types = {field.lower(): type_ for field, type_ in fields or ()}
+        fields = fields_of(types.get(name.lower(), ""))
+    if column is None or fields is None:
+        raise InvalidQuery(
+            f"{'.'.join(parts)}.* names no table of the FROM clause, and no column with fields"
+        )
+    for name, _ in fields:
+        yield name, _dotted(mark(column.name), [*inner, name])
 
 
 def _spread(node: exp.Expr, scope: Scope) -> exp.Expr:
@@ -100,13 +119,12 @@ def _counts_rows(node: exp.Expr) -> bool:
 def _spread_star(argument: exp.Expr, scope: Scope, function: exp.Expr) -> list[exp.Expr]:
     if star_of(argument) is None:
         return [argument]
-    entries = star_entries(argument, scope)
+    items = star_items(argument, scope)
     if not isinstance(function, exp.Struct):
-        return [mark(entry.column.name) for entry in entries]
-    names = [exp.to_identifier(entry.name, quoted=True) for entry in entries]
+        return [value for _, value in items]
     return [
-        exp.PropertyEQ(this=name, expression=mark(entry.column.name))
-        for name, entry in zip(names, entries, strict=True)
+        exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=value)
+        for name, value in items
     ]
 
 
@@ -179,16 +197,17 @@ def _lookup(column: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -
         found = scope.resolve(parts)
     if found is not None:
         resolved, fields = found
-        node: exp.Expr = _mark_at(resolved.name, column)
-        for field in fields:
-            node = exp.Dot(this=node, expression=exp.Identifier(this=field, quoted=True))
-        return node
+        return _dotted(_mark_at(resolved.name, column), fields)
     if parts[0].lower() in aliases:
-        alias: exp.Expr = aliases[parts[0].lower()].copy()
-        for field in parts[1:]:
-            alias = exp.Dot(this=alias, expression=exp.Identifier(this=field, quoted=True))
+        alias = _dotted(aliases[parts[0].lower()].copy(), parts[1:])
         return exp.Paren(this=alias) if not isinstance(alias, exp.Column) else alias
     raise InvalidQuery(f"column {'.'.join(parts)} is not found in the FROM clause")
+
+
+def _dotted(node: exp.Expr, fields: list[str]) -> exp.Expr:
+    for field in fields:
+        node = exp.Dot(this=node, expression=exp.Identifier(this=field, quoted=True))
+    return node
 
 
 def _mark_at(name: str, column: exp.Column) -> exp.Column:

@@ -28,13 +28,19 @@ class Scope:
     entries: tuple[Entry, ...]
     outer: Scope | None = None
 
-    def star(self, qualifier: str | None) -> tuple[Entry, ...]:
-        if qualifier is None:
-            return tuple(e for e in self.entries if not e.only_qualified)
-        found = tuple(e for e in self.entries if _same(e.qualifier, qualifier))
-        if not found:
-            raise InvalidQuery(f"{qualifier}.* names no table of the FROM clause")
-        return found
+    def star(self) -> tuple[Entry, ...]:
+        """What `*` stands for."""
+        return tuple(e for e in self.entries if not e.only_qualified)
+
+    def table(self, parts: list[str]) -> tuple[Entry, ...]:
+        """The columns of the table that a name means, also with its schema; none if it is none."""
+        *before, name = parts
+        schema = before[-1] if before else None
+        return tuple(
+            e
+            for e in self.entries
+            if _same(e.qualifier, name) and (schema is None or _same(e.schema, schema))
+        )
 
     def resolve(self, parts: list[str]) -> tuple[Column, list[str]] | None:
         """The column, and the parts left over that are struct fields; None when nothing fits."""
@@ -46,6 +52,8 @@ class Scope:
     def resolve_here(self, parts: list[str]) -> tuple[Column, list[str]] | None:
         """The same, the query around left out."""
         candidates: list[tuple[str | None, str | None, int]] = []
+        if len(parts) >= 4 and _same(parts[0], "spark_catalog"):
+            candidates.append((parts[1], parts[2], 3))
         if len(parts) >= 3:
             candidates.append((parts[0], parts[1], 2))
         if len(parts) >= 2:

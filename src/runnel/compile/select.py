@@ -17,10 +17,9 @@ from runnel.compile.places import at
 from runnel.compile.relation import Relation
 from runnel.compile.scalars import (
     conjuncts,
-    mark,
     marked,
     resolve,
-    star_entries,
+    star_items,
     star_of,
     to_scalar,
 )
@@ -196,12 +195,12 @@ def _expand(star: exp.Star, node: exp.Expr, scope: Scope) -> list[SelectItem]:
     # |> SET x = ... is read as * REPLACE.
     replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
     found = []
-    for entry in star_entries(node, scope):
-        value = replaced.get((entry.name or "").lower())
+    for name, shown in star_items(node, scope):
+        value = replaced.get((name or "").lower())
         with at(value or node):
-            made = resolve(value, scope, with_windows=True) if value else mark(entry.column.name)
-        origin = None if value else scope.origin(entry.column.name, entry.name)
-        found.append(SelectItem(entry.name, made, origin))
+            made = resolve(value, scope, with_windows=True) if value else shown
+        column = None if value else marked(shown)
+        found.append(SelectItem(name, made, scope.origin(column, name) if column else None))
     if not found:
         raise InvalidQuery("* stands for no column here")
     return found

@@ -1,4 +1,7 @@
-"""Subqueries of the select list, GROUP BY and HAVING, and whether rows or groups ask for them."""
+"""Subqueries of a SELECT that rows or its groups ask for, and which of the two ask.
+
+They stand in the select list, GROUP BY, HAVING, QUALIFY and the ORDER BY of a LIMIT.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from sqlglot import exp
 from runnel.compile.aggregates import is_aggregate
 from runnel.compile.grouping import is_grouped, is_over_window
 from runnel.compile.lifting import fill, is_slot, lift
+from runnel.compile.ordering import is_limited
 from runnel.compile.scalars import marked
 
 _Pending = dict[str, exp.Expr]
@@ -16,8 +20,10 @@ _Pending = dict[str, exp.Expr]
 
 def lifted_select(select: exp.Select) -> tuple[exp.Select, _Pending, _Pending]:
     """The SELECT without these subqueries; those that each row asks for, those each group does."""
-    group, having = select.args.get("group"), select.args.get("having")
-    if not _has_subqueries([*select.expressions, *(part for part in (group, having) if part)]):
+    group, order = select.args.get("group"), select.args.get("order")
+    is_ordered = order is not None and is_limited(select)
+    parts = [group, select.args.get("having"), select.args.get("qualify")]
+    if not _has_subqueries([*select.expressions, *parts, *([order] if is_ordered else [])]):
         return select, {}, {}
     copy = select.copy()
     shown, pending = _lift_all(copy.expressions)
@@ -27,11 +33,17 @@ def lifted_select(select: exp.Select) -> tuple[exp.Select, _Pending, _Pending]:
     if group := copy.args.get("group"):
         keys, asked = _lift_all(group.expressions)
         group.set("expressions", keys)
-    if having := copy.args.get("having"):
-        (condition,), found = _lift_all([having.this])
-        having.set("this", condition)
+    for clause in ("having", "qualify"):
+        if part := copy.args.get(clause):
+            (condition,), found = _lift_all([part.this])
+            part.set("this", condition)
+            pending |= found
+            shown = [*shown, condition]
+    if is_ordered:
+        places, found = _lift_all(copy.args["order"].expressions)
+        copy.args["order"].set("expressions", places)
         pending |= found
-        shown = [*shown, condition]
+        shown = [*shown, *places]
     if not is_grouped(select):
         return copy, pending, {}
     early = set(_in_aggregates(shown)) | set(_slots(_grouped_items(copy, keys)))
@@ -47,8 +59,8 @@ def filled_select(select: exp.Select, values: Mapping[str, exp.Expr]) -> exp.Sel
     return filled
 
 
-def _has_subqueries(nodes: Iterable[exp.Expr]) -> bool:
-    return any(node.find(exp.Query) for node in nodes)
+def _has_subqueries(nodes: Iterable[exp.Expr | None]) -> bool:
+    return any(node.find(exp.Query) for node in nodes if node is not None)
 
 
 def _lift_all(nodes: Iterable[exp.Expr]) -> tuple[list[exp.Expr], _Pending]:

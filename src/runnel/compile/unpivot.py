@@ -35,7 +35,7 @@ def unpivoted(builder: Builder, node: Node, scope: Scope, pivot: exp.Pivot) -> t
         made = Filter(made, (_is_any_set(columns[1:]),))
     gone = {name for row in listed for cell in row[1:] for name in cell.columns}
     alias = pivot.alias or None
-    kept = [e for e in scope.star(None) if e.column.name not in gone]
+    kept = [e for e in scope.star() if e.column.name not in gone]
     names = [field.this.name, *(value.name for value in values)]
     entries = [Entry(alias or e.qualifier, e.name, e.column) for e in kept]
     entries += [Entry(alias, name, c) for name, c in zip(names, columns, strict=True)]

@@ -31,6 +31,7 @@ from runnel.compile.rewrites.numbered_copies import COPY, numbered
 from runnel.compile.scalars import column_type, mark, to_scalar
 from runnel.compile.scope import Scope
 from runnel.compile.typing import is_orderable
+from runnel.compile.unnest.lookup import same_in_all_rows
 from runnel.compile.window_forms import (
     Digits,
     digits_of,
@@ -64,7 +65,8 @@ def attach_windows(
     windows = list(dict.fromkeys(w for e in expressions for w in _windows(e)))
     if not windows:
         return node, expressions
-    own = {c.name for c in node.columns}
+    # What a subquery gave to all rows alike orders none of them, and may have no name.
+    own = {c.name for c in node.columns} - same_in_all_rows(node)
     ties = list(dict.fromkeys(n for e in expressions for n in to_scalar(e).columns if n in own))
     places = [w for e in expressions for w in _windows(e)]
     attached = _Attached(builder, node, ties, spell)

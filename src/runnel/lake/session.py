@@ -67,6 +67,7 @@ QUERY_SETTINGS = (
     "spark.sql.timestampType",
     "spark.sql.decimalOperations.allowPrecisionLoss",
     "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.ansi.relationPrecedence",
     "spark.sql.groupByOrdinal",
     "spark.sql.groupByAliases",
     "spark.sql.orderByOrdinal",
@@ -196,10 +197,10 @@ def release(workers: Iterable[SparkSession]) -> None:
             worker.client.close()
 
 
-def query_settings(spark: SparkSession) -> dict[str, str]:
-    """The present values of QUERY_SETTINGS."""
+def query_settings(spark: SparkSession, names: Iterable[str] = QUERY_SETTINGS) -> dict[str, str]:
+    """The present values of settings, by default of QUERY_SETTINGS."""
     values: dict[str, str] = {}
-    for name in QUERY_SETTINGS:
+    for name in names:
         # A setting that this Spark does not know has no default and raises.
         with contextlib.suppress(PySparkException):
             values[name] = str(spark.conf.get(name))

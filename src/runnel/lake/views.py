@@ -28,6 +28,7 @@ _STAMPED = (
 # What a setting was when a view does not say it: Spark's own default, not the session's.
 _DEFAULTS = {
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.relationPrecedence": "false",
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from runnel.compile.build import SourceSchema
+from runnel.compile.origins import Woven, weave
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import compile_query
+from runnel.compile.places import point
 from runnel.compile.recursion import recursive_union, with_union_all
 from runnel.compile.rewrites.fix_time import TimeCall, fix_time, time_calls
 from runnel.compile.rewrites.open_orders import ordered_text
-from runnel.compile.sources import redirect
+from runnel.compile.sources import edits
+from runnel.compile.spark_places import locate
 from runnel.compile.variables import unknown_names
 from runnel.errors import InvalidQuery, NotDifferentiable, RunnelError
 from runnel.lake.frames import SparkSession
@@ -26,7 +29,15 @@ _UNSTORABLE = ("void", "variant", "interval")
 
 def output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tuple[Column, ...]:
     """What Spark itself says the query returns, over empty tables of the sources' types."""
-    columns = output_schema(spark, over_nothing(query, schemas))
+    text = over_nothing(query, schemas)
+    try:
+        columns = output_schema(spark, text)
+    except InvalidQuery as error:
+        made = _over_nothing(query, schemas)
+        if made.text == text:
+            locate(error, query, made)
+            point(error, query)
+        raise
     seen: set[str] = set()
     for column in columns:
         if column.name.lower() in seen:
@@ -41,9 +52,14 @@ def output(spark: SparkSession, query: str, schemas: list[SourceSchema]) -> tupl
 
 def over_nothing(query: str, schemas: list[SourceSchema]) -> str:
     """The query over empty tables, in a form that Spark can analyse, with the same columns."""
-    empty = {s.key: _typed_nulls(s.columns) for s in schemas}
-    text = redirect(query, lambda name: empty[name.key])
+    text = _over_nothing(query, schemas).text
     return with_union_all(text) if recursive_union(parse(query)) is not None else text
+
+
+def _over_nothing(query: str, schemas: list[SourceSchema]) -> Woven:
+    empty = {s.key: _typed_nulls(s.columns) for s in schemas}
+    found = edits(query, lambda reference: empty[reference.name.key])
+    return weave(query, [(start, end, Woven(made + alias)) for start, end, made, alias in found])
 
 
 def check_text(

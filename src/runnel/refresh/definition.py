@@ -10,6 +10,7 @@ from runnel.catalog import Source, StreamTable
 from runnel.compile.build import SourceSchema
 from runnel.compile.parse import parse
 from runnel.compile.pipeline import CompiledQuery, compile_query
+from runnel.compile.readings import READINGS, refuse_quotes, refuse_readings
 from runnel.compile.recursion import recursive_union
 from runnel.compile.refuse import refuse, strange_functions
 from runnel.compile.rewrites.determinism import deterministic_text
@@ -23,6 +24,7 @@ from runnel.errors import InvalidQuery, NotDifferentiable, NotFound, UserError
 from runnel.lake.frames import SparkSession
 from runnel.lake.names import locate
 from runnel.lake.reading import char_names, columns_of
+from runnel.lake.session import query_settings
 from runnel.lake.typing import SparkTyper, output_schema, system_functions
 from runnel.model.columns import Column, Layout, hashable_names
 from runnel.model.names import TableName
@@ -83,15 +85,18 @@ def define(
 ) -> Definition:
     """Check a query against the sources as they are now; `table` is the one that has it already."""
     found = Found(workspace, {s.key: s.known for s in table.sources} if table else {})
+    settings = query_settings(spark, READINGS)
+    refuse_quotes(query, settings)
     inlined = without_views(spark, query, table, found)
     text, sources = inlined.query, found.sources(inlined.query)
     if not sources:
         raise InvalidQuery("the query reads no table", hint="a stream table follows its sources")
     schemas, calls = found.schemas(text), time_calls(text)
     refuse(text)
+    refuse_quotes(text, settings)
     refuse_variables(workspace.spark, text, schemas, calls)
-    columns = output(spark, text, schemas)
     with pointing(inlined):
+        columns = output(spark, text, schemas)
         chosen = deterministic_text(text)
     if chosen is not None:
         check_text(spark, chosen, schemas, columns)
@@ -105,6 +110,7 @@ def define(
         if strange:
             watch_functions(workspace, workspace.spark, strange - system_functions(spark))
         check_functions(spark, strange, inlined.views, workspace.functions)
+        refuse_readings(settings)
         with pointing(inlined):
             compiled = _compile(spark, text, schemas, columns)
     except NotDifferentiable as refusal:

@@ -47,9 +47,23 @@ class _Items:
 
     def joined(self, first: exp.Expr, joins: Sequence[exp.Expr]) -> tuple[str, list[Entry]]:
         text, entries = self.item(first, [])
-        for join in joins:
-            text, entries = self._join(text, entries, join)
+        for group in _behind_commas(joins):
+            if _is_comma(group[0]) and any(map(_minds_what_is_before, group)):
+                made, added = self._apart(group)
+                text, entries = f"{text} CROSS JOIN ({made})", [*entries, *added]
+                continue
+            for join in group:
+                text, entries = self._join(text, entries, join)
         return text, entries
+
+    def _apart(self, group: list[exp.Expr]) -> tuple[str, list[Entry]]:
+        """JOIN binds tighter than the comma, which it does not in Spark."""
+        if any(isinstance(join.this, exp.Lateral) for join in group):
+            raise refused(
+                "LATERAL together with an outer, NATURAL or USING join behind a comma",
+                hint="compute one of the two in a subquery in FROM",
+            )
+        return self.joined(group[0].this, group[1:])
 
     def item(self, node: exp.Expr, before: list[Entry]) -> tuple[str, list[Entry]]:
         """One item; LATERAL and functions see the columns of those before it."""
@@ -142,6 +156,25 @@ class _Items:
         condition = coerce(Expressions(scope, self.known, self.query).of(on), BOOL)
         word = _SIDES[side.upper()]
         return f"{left} {word} {text} ON {bare(condition.sql)}", [*entries, *added]
+
+
+def _behind_commas(joins: Sequence[exp.Expr]) -> list[list[exp.Expr]]:
+    groups: list[list[exp.Expr]] = []
+    for join in joins:
+        if _is_comma(join) or not groups:
+            groups.append([])
+        groups[-1].append(join)
+    return groups
+
+
+def _is_comma(join: exp.Expr) -> bool:
+    return not any(join.args.get(name) for name in ("kind", "side", "method", "on", "using"))
+
+
+def _minds_what_is_before(join: exp.Expr) -> bool:
+    """Whether it makes a difference if the items before the comma are joined first."""
+    is_padding = (join.args.get("side") or "").upper() in ("RIGHT", "FULL")
+    return is_padding or bool(join.args.get("using") or join.args.get("method"))
 
 
 def _check(node: exp.Expr) -> None:

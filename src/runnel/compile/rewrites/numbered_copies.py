@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from runnel.compile.scalars import star_entries, star_of
+from runnel.compile.scalars import marked, star_items, star_of
 from runnel.compile.scope import Scope, parts_of
 from runnel.errors import NotDifferentiable
 
@@ -97,14 +97,16 @@ def numbered(select: exp.Select, scope: Scope, ties: list[exp.Expr]) -> Numbered
 
 
 def _columns(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    star, entries = star_of(node), star_entries(node, scope)
-    if (star and star.args.get("replace")) or any(e.name is None for e in entries):
+    star = star_of(node)
+    columns = [scope.spell(marked(value) or "") for _, value in star_items(node, scope)]
+    found = [column for column in columns if column is not None]
+    if (star and star.args.get("replace")) or len(found) < len(columns):
         raise NotDifferentiable(
             "window functions with different orders beside *",
             detail="rows that are there twice have to be numbered for all of them alike",
             hint="list the columns",
         )
-    return [exp.column(str(e.name), table=e.qualifier, quoted=True) for e in entries]
+    return found
 
 
 def _named(item: exp.Expr) -> exp.Expr:

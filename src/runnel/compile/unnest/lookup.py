@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runnel.algebra.nodes import Aggregate, InnerJoin, JoinKind, Node, OneRow, OuterJoin, Project
+from runnel.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    JoinKind,
+    Node,
+    OneRow,
+    OuterJoin,
+    Project,
+    Window,
+)
 from runnel.algebra.scalar import Scalar
 from runnel.compile.unnest.depend import Depend
 from runnel.compile.unnest.domain import Domain
@@ -82,6 +92,24 @@ def is_one_row(node: Node) -> bool:
             return node.is_global
         case _:
             return isinstance(node, OneRow)
+
+
+def same_in_all_rows(node: Node) -> frozenset[str]:
+    """Columns that have one value in all rows: those of a single row that was joined to each."""
+    match node:
+        case Project():
+            below = same_in_all_rows(node.input)
+            return frozenset(c.name for c, s in node.items if s.bare_column in below)
+        case Filter() | Window():
+            return same_in_all_rows(node.input)
+        case InnerJoin():
+            return frozenset().union(*(_of_input(child) for child in node.inputs))
+        case _:
+            return frozenset()
+
+
+def _of_input(node: Node) -> frozenset[str]:
+    return frozenset(c.name for c in node.columns) if is_one_row(node) else same_in_all_rows(node)
 
 
 def _read(node: Node, subquery: Node) -> frozenset[str]:
