@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import pytest
@@ -51,15 +50,14 @@ def test_a_tick_with_nothing_due_is_one_question(lake: FakeLake) -> None:
 
 
 def test_a_thousand_tables_on_fifty_sources_without_news(lake: FakeLake) -> None:
+    """Few questions; how long they take is measured by `make bench-tick`."""
     with lake.many():
         for i in range(1000):
             above = (f"t{i - 500}",) if i >= 500 else ()
             lake.add(f"t{i}", "1m", f"x{i % 50}", *above, at=T0)
     made = machine(lake)
     made.decide(T0 + 1)
-    before = process_time()
     starts, statements = lake.counted(lambda: made.decide(T0 + 24))
-    assert process_time() - before < 0.5
     assert starts == []
     assert FakeLog.looks == 100, "each source once, and once more for whether it has moved"
     assert len(statements) <= 8, statements
