@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 _BEGIN = """
 import sys, runnel
@@ -95,6 +95,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full(tmp_path: Path, small_disk: Path) -> None:
     found = _run(_FULL_DISK, small_disk / "lake", tmp_path / "numbers", small_disk)
     assert found["full"].startswith("SystemFault: ")

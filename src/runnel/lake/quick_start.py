@@ -15,9 +15,12 @@ _OWN = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 # Many short jobs: a collector that works beside them costs more than it saves. Spark loads more
-# classes, and compiles more, than Java has room for by default.
+# classes, and compiles more, than Java has room for by default. A thread that ended for want of
+# memory is waited for without end, such as the one that plans what is fetched by Arrow, and
+# evaluates expressions over few rows while it does: so all of it ends, and says why in its log.
 _JAVA = (
-    "-Duser.timezone=UTC -XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=512m"
+    "-Duser.timezone=UTC -XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=512m "
+    "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
 )
 
 
