@@ -11,7 +11,7 @@ from kit.connect_server import ConnectServer
 from runnel.model.refresh import Outcome, RefreshAction, TableState
 from schedule.gates import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 _TABLES = {
     "sales": "SELECT cust, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY cust",

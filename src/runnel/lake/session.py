@@ -156,7 +156,13 @@ def worker_session(
     """
     # Connect can only copy a session; the views and functions that come along do no harm.
     begin = spark.cloneSession if is_remote(spark) else spark.newSession  # type: ignore[attr-defined]
-    worker: SparkSession = begin()
+    try:
+        worker: SparkSession = begin()
+    except Exception:
+        # A server that was started anew refuses to copy what it does not know, by an error of gRPC.
+        # That this session is lost its client notices only by a call of its own.
+        is_open(spark)
+        raise
     own = {_POOL: pool} if pool is not None else {}
     for name, value in {**WORKER_SETTINGS, **settings, **own}.items():
         worker.conf.set(name, value)
