@@ -48,8 +48,11 @@ def settle(lake: runnel.Lake, folder: Path, truth: Truth, report: Report, began:
 
 def _look_back(lake: runnel.Lake, name: str, report: Report, began: datetime) -> None:
     """Count a table's refreshes since the daemon began: no epoch twice, nothing still running,
-    and all by differences, as the tables are defined."""
-    epochs: list[int | None] = []
+    and all by differences, as the tables are defined.
+
+    The history of a table in a cycle is also the cycle's, which may start from empty after deletes.
+    """
+    epochs: list[tuple[str, int | None]] = []
     for entry in lake.history(name, limit=_MANY):
         if entry.started_at < began:
             break
@@ -60,11 +63,13 @@ def _look_back(lake: runnel.Lake, name: str, report: Report, began: datetime) ->
         if entry.outcome is Outcome.RUNNING:
             report.broken.append(f"{name} is said to be running after the daemon ended")
         if entry.outcome is Outcome.OK and entry.action in WORK:
+            epochs.append((entry.name, entry.epoch))
+            if entry.name != name:
+                continue
             report.refreshes += 1
             if entry.action is not RefreshAction.DIFFERENTIAL:
                 report.broken.append(f"{name} was computed anew: {entry.reason}")
-            epochs.append(entry.epoch)
-    twice = sorted({e for e in epochs if e is not None and epochs.count(e) > 1})
+    twice = sorted({e for e in epochs if e[1] is not None and epochs.count(e) > 1})
     if twice:
         report.broken.append(f"{name} made its epochs {twice} more than once")
 
